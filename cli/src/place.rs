@@ -68,7 +68,7 @@ impl Place {
         let url = match self {
             Self::Given(url) => url.clone(),
             Self::Default(path) => {
-                // Makes the file where nobody has used it yet, as every other command does.
+                // Makes the file where nobody has used it yet, as a command does that takes a lease.
                 drop(open_default(path)?);
                 sqlite_url(path, "")
             }

@@ -50,6 +50,11 @@ fn a_look_at_the_default_store_names_it_and_makes_none() {
     );
     let history = look(&["history", "job"]);
     assert!(history.contains(&place), "{history}");
+    let wished = look(&["step-down", "job"]);
+    assert_eq!(
+        wished,
+        format!("lease \"job\": never taken in sqlite at {place}\n")
+    );
     assert!(!sandbox.dir.join("tenure").exists());
     look(&["run", "job", "--", "true"]);
     assert!(look(&["status"]).contains("job"));

@@ -91,7 +91,7 @@ pub(super) fn not_ours(name: &LeaseName, unresolved: bool, lease: Option<Box<Lea
         return Departure::Answered(Released::NotYours(lease));
     }
     let message = format!(
-        "lease \"{name}\": the answer to a request that was to give it back was lost, and by the next one it was no longer \
+        "lease \"{name}\": the answer to a request that was to give it back was lost or overtaken, and by the next one it was no longer \
          this term's"
     );
     Departure::Unconfirmed(StoreError::unknown(Fault::TimedOut, message))

@@ -51,8 +51,8 @@ pub enum CampaignError {
     Busy(LeaseName),
     /// Somebody else leads, in answer to [`try_campaign`](Election::try_campaign) alone. (Boxed: most errors are smaller.)
     Held(Box<Lease>),
-    /// An operator must act first: credentials, privileges, a record that cannot be understood. No other
-    /// failure of the store ends a campaign.
+    /// An operator must act first: credentials, privileges, a record that cannot be understood. No other failure of the store ends a
+    /// campaign; [`try_campaign`](Election::try_campaign) ends with any.
     Store(StoreError),
     /// The election was closed, or its thread is gone; effect on authority: gone with it, at the deadline at the latest.
     Stopped(LeaseName),
@@ -67,7 +67,7 @@ impl fmt::Display for CampaignError {
             ),
             Self::Held(lease) => write!(
                 f,
-                "lease \"{}\": {} leads, with token {}, for {:?} more if it is not renewed; campaign to wait for it",
+                "lease \"{}\": {} leads, with token {}, for {:.1?} more if it is not renewed; campaign to wait for it",
                 lease.name, lease.holder, lease.token, lease.remaining
             ),
             Self::Store(error) => error.fmt(f),
@@ -102,7 +102,8 @@ impl Election {
 
     /// Leads if nobody does, by one attempt: for a job that is done elsewhere if it is not done here.
     ///
-    /// Waits for one answer of the store's, and at most for its request time-out. Dropping the future is as with
+    /// Waits for one answer of the store's, and at most for its request time-out; where this election has just left a term whose
+    /// release was not answered yet, first for that, as long again at most. Dropping the future is as with
     /// [`campaign`](Self::campaign).
     ///
     /// # Errors

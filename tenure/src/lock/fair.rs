@@ -40,7 +40,8 @@ pub enum Fairness {
     /// Costs three more requests for each turn where nobody else waits, to arrive, to look, to leave; and where others do, five: it
     /// looks again when the one before it has left, and asks for the lock before that one has given it back. A waiter that
     /// dies holds the queue up for its ttl at most. Every process leaves a record in the queue, with its candidate's id as the name: where each has
-    /// an id of its own, as by default, `tenure gc` removes them.
+    /// an id of its own, as by default, `tenure gc` removes them. Redis, etcd and NATS read all of them with each look, NATS by a
+    /// request for each: clean up there before they are thousands.
     Fair,
 }
 

@@ -63,8 +63,8 @@ impl Standby {
     /// Those who wait for a lease in order, the next one first; those who may not lead come last.
     ///
     /// # Errors
-    /// The store cannot be read, or has not answered a request within 10 s. A record that cannot be understood is left
-    /// out: nobody waits by it.
+    /// The store cannot be read, has not answered a request within 10 s, or cannot tell of a record who has it, as a quorum without
+    /// enough of its members. A record that cannot be understood is left out: nobody waits by it.
     pub async fn list(store: &SharedStore, name: &LeaseName) -> Result<Vec<Self>, StoreError> {
         ranked(store, &queue_of(name), ANSWER_TIME_MAX).await
     }

@@ -2,7 +2,7 @@
 
 mod told;
 
-use super::look::answer;
+use super::look::{Viewed, answer};
 use super::successor;
 use crate::arguments::{Form, StepDownArguments, TTL_DEFAULT};
 use crate::exit::{Code, Failure};
@@ -37,8 +37,13 @@ pub(crate) async fn step_down(
         Some(Ok(token)) => Some(token),
         Some(Err(error)) => return Err(Failure::new(Code::Configuration, format!("--token: {error}"))),
     };
+    let viewed = Viewed::open(store).await?;
+    let Some(opened) = &viewed.store else {
+        output::print(&never_taken(&name, &viewed, form))?;
+        return Ok(0);
+    };
     let wish = Wish {
-        store: super::open(store).await?,
+        store: opened.clone(),
         name,
         wanted,
         arguments,
@@ -52,7 +57,7 @@ pub(crate) async fn step_down(
                 return Ok(0);
             }
             Outcome::NeverTaken => {
-                output::print(&never_taken(&wish.name, &wish.store.traits(), form))?;
+                output::print(&never_taken(&wish.name, &viewed, form))?;
                 return Ok(0);
             }
             Outcome::Anew(lease) => before = Some(lease),

@@ -1,11 +1,12 @@
 //! What is said of a term that has ended, and of who is next.
 
 use crate::arguments::Form;
+use crate::commands::look::Viewed;
 use crate::output::{clean, line};
 use serde_json::{Value, json};
 use std::fmt;
 use tenure::LeaseName;
-use tenure::core::{Lease, Occupancy, StoreTraits};
+use tenure::core::{Lease, Occupancy};
 
 /// How a term has ended, as far as the record tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,16 +102,13 @@ pub(super) fn told(name: &LeaseName, ended: Option<&Ended>, successor: Option<&L
 }
 
 /// What to say of a lease that has no record.
-pub(super) fn never_taken(name: &LeaseName, store: &StoreTraits, form: Form) -> String {
+pub(super) fn never_taken(name: &LeaseName, store: &Viewed, form: Form) -> String {
     match form {
         Form::Json => format!(
             "{}\n",
             json!({"name": name.as_str(), "state": "never taken", "ended": null, "successor": null})
         ),
-        Form::Text => line(&format!(
-            "lease \"{name}\": never taken in {} at {}",
-            store.kind, store.location
-        )),
+        Form::Text => line(&format!("lease \"{name}\": never taken in {}", store.shown())),
     }
 }
 

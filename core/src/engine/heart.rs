@@ -77,8 +77,13 @@ impl Engine {
         }
         // Whoever is chosen is sent in the order of the names, so that a beat within the room has one order only.
         due.sort_unstable_by(|one, other| one.renew.name.cmp(&other.renew.name));
-        for batch in due.chunks(self.batch_max.get()) {
-            // No request may outlast the term that it is to extend.
+        // No request may outlast a term that it is to extend: one that is nearly over would cut that of its neighbours short.
+        let timeout = now.after(self.timing.request_timeout);
+        let (ending, others): (Vec<_>, Vec<_>) = due.into_iter().partition(|due| due.until < timeout);
+        let (batches, batch_max) = ([ending, others], self.batch_max.get());
+        let batches = batches.iter().flat_map(|due| due.chunks(batch_max));
+        // What is left stays due, for the next place.
+        for batch in batches.take(places) {
             let limit = batch.iter().map(|due| due.until).min();
             let renewals: Vec<Renew> = batch.iter().map(|due| due.renew.clone()).collect();
             let names: Vec<LeaseName> = renewals.iter().map(|renew| renew.name.clone()).collect();

@@ -1,6 +1,6 @@
 //! Check and effect: what an admitted request does, it has done before a later term is let in, however the
 //! request ends. Over real sockets.
-use crate::common::{A_WHILE, LONG, Marks, ledger, presented, protection, term};
+use crate::common::{A_WHILE, LONG, Marks, SHORT, ledger, presented, protection, term};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Extension;
@@ -15,7 +15,6 @@ use hyper_util::rt::TokioExecutor;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tenure_http::{Admission, FenceLayer, Gate, Refusal};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -148,7 +147,12 @@ async fn work_that_a_timeout_around_it_gives_up_has_its_effect_before_a_later_te
         let request = Request::put(path).header("fencing-token", presented(number));
         routes.clone().oneshot(request.body(Body::empty()).unwrap())
     };
-    assert!(timeout(A_WHILE, send("/slow", 1)).await.is_err());
+    let mut first = Box::pin(send("/slow", 1));
+    tokio::select! {
+        ended = &mut first => panic!("{:?}", ended.map(|answer| answer.status())),
+        inside = timeout(LONG, slow.inside.notified()) => inside.unwrap(),
+    }
+    assert!(timeout(A_WHILE, first).await.is_err());
     let mut later = Box::pin(send("/fast", 2));
     assert!(
         timeout(A_WHILE, &mut later).await.is_err(),
@@ -295,7 +299,7 @@ async fn response_that_streams_holds_a_later_term_up_only_if_it_owns_its_admissi
         .route("/reads", get(reads))
         .route("/writes", get(writes))
         .route("/fast", put(|| async {}));
-    let site = Site::new(marks.gate().wait_at_most(Duration::from_millis(300)), routes).await;
+    let site = Site::new(marks.gate().wait_at_most(SHORT), routes).await;
     // Both clients read the head of the response, and then nothing any more.
     let mut reading = site.half("GET /reads", 1, "\r\n").await;
     reading.read_exact(&mut [0; 100]).await.unwrap();
@@ -337,10 +341,7 @@ async fn work_that_goes_on_after_the_response_holds_a_later_term_up_if_it_owns_i
 #[tokio::test]
 async fn work_that_goes_on_after_the_response_holds_up_later_terms_of_both_nested_layers() {
     let (outer, inner) = (Marks::new(), Marks::new());
-    let (outer, inner) = (
-        Arc::new(outer.gate().wait_at_most(A_WHILE)),
-        Arc::new(inner.gate()),
-    );
+    let (outer, inner) = (Arc::new(outer.gate().wait_at_most(SHORT)), Arc::new(inner.gate()));
     let kept = Arc::new(Mutex::new(None));
     let keeps = {
         let kept = kept.clone();

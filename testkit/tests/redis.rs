@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use tenure_testkit::{RedisBuild, RedisOptions, RedisSentinels, RedisServer, eventually, is_alive};
 
+/// As a loaded machine may need it.
+const LONG: Duration = Duration::from_secs(60);
+
 #[tokio::test]
 async fn both_builds_start_and_answer() {
     for (build, word) in [(RedisBuild::Redis, "redis"), (RedisBuild::Valkey, "valkey")] {
@@ -13,7 +16,7 @@ async fn both_builds_start_and_answer() {
         assert_eq!(server.ask("SET key value").unwrap(), "+OK", "{word}");
         let pid = server.pid().unwrap();
         drop(server);
-        eventually(Duration::from_secs(10), "the server's end", || !is_alive(pid));
+        eventually(LONG, "the server's end", || !is_alive(pid));
     }
 }
 
@@ -43,7 +46,7 @@ async fn frozen_server_does_not_answer_until_it_is_thawed() {
         assert!(!asking.is_finished(), "a frozen server answered");
         server.thaw();
     });
-    eventually(Duration::from_secs(10), "an answer", || {
+    eventually(LONG, "an answer", || {
         server.ask("PING").is_ok_and(|answer| answer == "+PONG")
     });
 }
@@ -55,7 +58,7 @@ async fn sentinels_make_the_replica_primary_when_the_primary_is_killed() {
     assert!(replica.ask("SET key value").unwrap().starts_with("-READONLY"));
     primary.kill();
     let replica = &set.servers()[1];
-    eventually(Duration::from_secs(60), "a write on the old replica", || {
+    eventually(LONG, "a write on the old replica", || {
         replica.ask("SET key value").is_ok_and(|answer| answer == "+OK")
     });
 }

@@ -265,6 +265,6 @@ pub fn is_alive(pid: u32) -> bool {
 
 const TAIL_LINES: usize = 20;
 /// How long what an ended program wrote is read on: the threads that read it may have to wait for a processor.
-const OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Long, as a loaded machine may need it.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);

@@ -39,7 +39,8 @@ impl Site {
     fn candidate_with(&self, ttl: &str, name: &str) -> Process {
         let store = format!("sqlite:{}", self.folder.join("leases.db").display());
         let mut command = ledger("work");
-        command.args(["--ttl", ttl, "--think", "1s", "--candidate", name]);
+        // In its thought it is to be frozen, however busy the machine.
+        command.args(["--ttl", ttl, "--think", "5s", "--candidate", name]);
         command.args(["--store", &store, "--service", &self.address]);
         Process::spawn(command).unwrap()
     }

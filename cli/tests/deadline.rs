@@ -1,5 +1,6 @@
 //! Whatever happens to the supervisor or to the store: the command is gone before another may lead.
 
+use crate::common::lifetime::{StoodStill, played_again};
 use crate::common::{SOON, Sandbox, children_of, exit_code, parent_of, signal, until_stopped, until_watched};
 use rusqlite::Connection;
 use rustix::process::Signal;
@@ -28,16 +29,19 @@ pub(super) fn lock(sandbox: &Sandbox) -> Connection {
 
 #[test]
 fn a_command_that_ignores_sigterm_is_killed_before_the_deadline() {
-    let sandbox = Sandbox::new("deadline");
-    let process = sandbox.run(&ROOMY, "job", &numbered(&sandbox, STUBBORN));
-    let command = sandbox.pid("pid");
-    let locked = lock(&sandbox);
-    assert!(is_alive(command), "killed without need");
-    sandbox.dies_within_its_lease(command, "job");
-    drop(locked);
-    assert_eq!(exit_code(&process), 79);
-    process.wait_for_line("leadership is doubtful", SOON).unwrap();
-    process.wait_for_line("has ended, and sh with it", SOON).unwrap();
+    played_again(|| {
+        let sandbox = Sandbox::new("deadline");
+        let process = sandbox.run(&ROOMY, "job", &numbered(&sandbox, STUBBORN));
+        let command = sandbox.pid("pid");
+        let locked = lock(&sandbox);
+        assert!(is_alive(command), "killed without need");
+        sandbox.dies_within_its_lease(command, "job")?;
+        drop(locked);
+        assert_eq!(exit_code(&process), 79);
+        process.wait_for_line("leadership is doubtful", SOON).unwrap();
+        process.wait_for_line("has ended, and sh with it", SOON).unwrap();
+        Ok(())
+    });
 }
 
 #[test]
@@ -318,19 +322,22 @@ fn what_left_the_group_ends_with_the_command() {
 /// connections against the others.
 #[test]
 fn a_frozen_supervisor_outlives_its_deadline_no_more_than_its_command_does() {
-    let sandbox = Sandbox::new("frozen");
-    let first = sandbox.run(&ROOMY, "job", &numbered(&sandbox, STUBBORN));
-    let command = sandbox.pid("pid");
-    signal(first.pid(), Signal::STOP);
-    sandbox.dies_within_its_lease(command, "job");
-    let second = sandbox.run(&["--ttl", "30s"], "job", "echo mine; sleep 300");
-    second.wait_for_line("mine", SOON).unwrap();
-    assert!(was_killed(&first), "it was ended, frozen as it was");
-    assert_eq!(
-        sandbox.lease("job")["state"],
-        "held",
-        "its successor was disturbed"
-    );
+    played_again(|| {
+        let sandbox = Sandbox::new("frozen");
+        let first = sandbox.run(&ROOMY, "job", &numbered(&sandbox, STUBBORN));
+        let command = sandbox.pid("pid");
+        signal(first.pid(), Signal::STOP);
+        sandbox.dies_within_its_lease(command, "job")?;
+        let second = sandbox.run(&["--ttl", "30s"], "job", "echo mine; sleep 300");
+        second.wait_for_line("mine", SOON).unwrap();
+        assert!(was_killed(&first), "it was ended, frozen as it was");
+        assert_eq!(
+            sandbox.lease("job")["state"],
+            "held",
+            "its successor was disturbed"
+        );
+        Ok(())
+    });
 }
 
 fn was_killed(process: &Process) -> bool {
@@ -355,9 +362,12 @@ fn what_ended_in_a_frozen_supervisor_is_given_back_by_nobody_before_the_deadline
 /// A supervisor whose messages nobody reads still kills in time: that is not done by the thread that speaks.
 #[test]
 fn a_supervisor_that_cannot_speak_still_kills_in_time() {
-    let sandbox = Sandbox::new("mute");
+    played_again(|| mute_and_locked_out(&Sandbox::new("mute")));
+}
+
+fn mute_and_locked_out(sandbox: &Sandbox) -> Result<(), StoodStill> {
     let tenure = env!("CARGO_BIN_EXE_tenure");
-    let inner = numbered(&sandbox, STUBBORN);
+    let inner = numbered(sandbox, STUBBORN);
     // A pipe that nobody reads, and that is full.
     let script = format!(
         "mkfifo {0}; exec 3<>{0}; head -c 65536 /dev/zero >&3; exec {tenure} run --ttl 20s job -- sh -c \"{1}\" 2>&3",
@@ -368,6 +378,6 @@ fn a_supervisor_that_cannot_speak_still_kills_in_time() {
     command.args(["-c", &script]).env("TENURE_STORE", &sandbox.store);
     let _process = Process::spawn(command).unwrap();
     let command = sandbox.pid("pid");
-    let _locked = lock(&sandbox);
-    sandbox.dies_within_its_lease(command, "job");
+    let _locked = lock(sandbox);
+    sandbox.dies_within_its_lease(command, "job")
 }

@@ -3,14 +3,15 @@
 #![allow(dead_code, reason = "with fewer stores a part is not used")]
 
 pub mod journeys;
+pub mod lifetime;
 pub mod shell;
 
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
-use tenure_testkit::{Process, ScratchDir, eventually, is_alive};
+use std::time::Duration;
+use tenure_testkit::{Process, ScratchDir, eventually};
 
 /// For what happens within milliseconds on an idle machine, and within seconds on a loaded one.
 pub const SOON: Duration = Duration::from_secs(30);
@@ -92,21 +93,6 @@ impl Sandbox {
         let ended = self.tenure(&["status", name, "--output", "json"]);
         assert_eq!(ended.code, 0, "{ended:?}");
         json(&ended.stdout)["leases"][0].clone()
-    }
-
-    /// Waits until the process is gone, and fails if it is there when the lease, no longer renewed, has surely ended.
-    ///
-    /// What the store has said of the time left is known here a moment later: the earliest of a few ends is nearest to the truth.
-    pub fn dies_within_its_lease(&self, process: u32, name: &str) {
-        let end = || {
-            let remaining = self.lease(name)["remaining_ms"].as_u64()?;
-            Some(Instant::now() + Duration::from_millis(remaining))
-        };
-        let end = (0..4).filter_map(|_| end()).min().expect("it has not ended");
-        while is_alive(process) {
-            assert!(Instant::now() < end, "the command outlived the lease");
-            std::thread::sleep(Duration::from_millis(1));
-        }
     }
 
     /// Waits until somebody holds it.

@@ -1,17 +1,17 @@
 //! A key that interrupts at a terminal: whoever has started `tenure` hears of it as it does without `tenure`.
 
-use crate::common::shell::{CTRL_C, Shell, scripts};
+use crate::common::shell::{CTRL_C, Shell, UNTIL_FOREGROUND, scripts};
 use crate::common::{Sandbox, exit_code};
 use tenure_testkit::eventually;
 
 const CTRL_BACKSLASH: &str = "\u{1c}";
 
 /// Is ready when it has written to `runs`, and ends by any signal.
-const WORK: (&str, &str) = ("work", "echo run >> runs; exec sleep 100");
+const WORK: &str = "echo run >> runs; exec sleep 100";
 
-/// A script with two steps, the first by this `tenure run`; and what it is called by.
+/// A script with two steps, the first by this `tenure run`; and work for it, which is ready when the keys are its own.
 fn two_steps(sandbox: &Sandbox, shell: &str, run: &str) {
-    scripts(sandbox, &[WORK]);
+    scripts(sandbox, &[("work", &format!("{UNTIL_FOREGROUND}\n{WORK}"))]);
     sandbox.script(
         "steps",
         &format!("#!/usr/bin/env {shell}\n{run}\necho yes > next\n"),
@@ -82,7 +82,9 @@ fn a_key_that_interrupts_the_waiting_ends_the_script_that_runs_tenure() {
 #[test]
 fn a_key_that_interrupts_a_pipeline_ends_the_script_that_ends_it_with_tenure() {
     let sandbox = Sandbox::new("last");
-    two_steps(&sandbox, "bash", "sleep 100 | $tenure run job -- ./work");
+    two_steps(&sandbox, "bash", "sleep 100 | $tenure run job -- ./part");
+    // It is never lent the terminal.
+    scripts(&sandbox, &[("part", WORK)]);
     let mut shell = Shell::start(&sandbox);
     shell.enter("./steps");
     sandbox.line("runs");
@@ -101,7 +103,7 @@ fn a_command_that_takes_the_key_for_itself_lets_the_script_go_on() {
         &sandbox,
         &[(
             "takes",
-            "trap 'exit 3' INT; echo run >> runs; while :; do sleep 0.05; done",
+            &format!("{UNTIL_FOREGROUND}\ntrap 'exit 3' INT; echo run >> runs; while :; do sleep 0.05; done"),
         )],
     );
     let mut shell = Shell::start(&sandbox);

@@ -1,6 +1,6 @@
 //! At a terminal, below a shell with job control: whoever asks for the terminal has it, and nobody stays stopped for it.
 
-use crate::common::shell::{CTRL_C, CTRL_Z, Shell, scripts};
+use crate::common::shell::{CTRL_C, CTRL_Z, Shell, UNTIL_FOREGROUND, scripts};
 use crate::common::{SOON, Sandbox, UNHURRIED, exit_code, signal, until_stopped};
 use rustix::process::Signal;
 use std::process::Command;
@@ -69,14 +69,12 @@ fn a_command_alone_at_its_terminal_is_in_the_foreground_and_is_not_suspended() {
     let itself = format!("$tenure run {TIMING} job -- ./work");
     for how in [itself.as_str(), "./outer"] {
         let sandbox = Sandbox::new("alone");
-        // The fifth field is the process's group, the eighth the one in the foreground of its terminal.
-        let foreground = "until set -- $(cat /proc/$$/stat) && [ $5 = $8 ]; do sleep 0.05; done";
         scripts(
             &sandbox,
             &[
                 (
                     "work",
-                    &format!("{foreground}\necho yes > foreground\n({TICKING}) >> ticks"),
+                    &format!("{UNTIL_FOREGROUND}\necho yes > foreground\n({TICKING}) >> ticks"),
                 ),
                 ("outer", &format!("$tenure run {TIMING} job -- ./work\nexit $?")),
             ],

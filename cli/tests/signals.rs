@@ -3,7 +3,7 @@
 use crate::common::{SOON, Sandbox, exit_code, signal, until_stopped};
 use rustix::process::Signal;
 use std::time::Duration;
-use tenure_testkit::{Process, is_alive};
+use tenure_testkit::{Process, eventually, is_alive};
 
 /// A script that is ready when it has written to `ready`.
 fn ready(sandbox: &Sandbox, before: &str, after: &str) -> String {
@@ -186,42 +186,50 @@ fn a_signal_that_comes_while_leftovers_are_ended_lets_no_other_term_begin() {
     let sandbox = Sandbox::new("late-leftovers");
     let script = format!(
         "echo run >> {0}
-         (trap 'echo ending > {1}' TERM; echo ready > {2}; while :; do sleep 0.05; done) &
+         (trap 'echo ending >> {1}' TERM; echo ready > {2}; while [ ! -e {3} ]; do sleep 0.05; done) &
          while [ ! -s {2} ]; do sleep 0.02; done; exit 3",
         sandbox.path("runs"),
         sandbox.path("ending"),
         sandbox.path("ready"),
+        sandbox.path("go"),
     );
-    let options = ["--restart", "always", "--cooldown", "0s", "--grace", "1s"];
+    let options = [&["--restart", "always", "--cooldown", "0s"], &LONG_GRACE[..]].concat();
     let process = sandbox.run(&options, "job", &script);
-    sandbox.line("ending");
-    process.terminate();
+    terminate_as_it_ends(&sandbox, &process);
     assert_eq!(exit_code(&process), 3, "the code is the command's");
     assert_eq!(sandbox.read("runs"), "run\n");
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }
 
+/// A grace in which what is ending ends when it is let, however slow the machine.
+const LONG_GRACE: [&str; 6] = ["--ttl", "10m", "--renew", "500ms", "--grace", "4m"];
+
+/// Terminates a process whose work writes a line to `ending` for each SIGTERM, once it is ending; and lets the work end when it has
+/// heard of that.
+fn terminate_as_it_ends(sandbox: &Sandbox, process: &Process) {
+    let heard = || sandbox.read("ending").lines().count();
+    eventually(SOON, "the work is ending", || heard() == 1);
+    process.terminate();
+    eventually(SOON, "the signal is passed on", || heard() == 2);
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+}
+
 /// The holder was asked to step down, or is not well, and its command is ending when the signal comes.
 #[test]
 fn a_signal_that_comes_while_a_term_is_ended_lets_no_other_begin() {
-    for (what, options) in [
-        (
-            "asked",
-            &["--keep", "--ttl", "15s", "--renew", "500ms", "--grace", "1s"][..],
-        ),
-        (
-            "unwell",
-            &["--restart", "always", "--cooldown", "0s", "--grace", "1s"],
-        ),
+    for (what, again) in [
+        ("asked", &["--keep"][..]),
+        ("unwell", &["--restart", "always", "--cooldown", "0s"]),
     ] {
         let sandbox = Sandbox::new("late-signal");
         let script = format!(
-            "echo run >> {}; trap 'echo ending > {}' TERM; while :; do sleep 0.05; done",
+            "trap 'echo ending >> {}' TERM; echo run >> {}; while [ ! -e {} ]; do sleep 0.05; done",
+            sandbox.path("ending"),
             sandbox.path("runs"),
-            sandbox.path("ending")
+            sandbox.path("go")
         );
         let health = ["--health-cmd", "test ! -e sick", "--health-every", "50ms"];
-        let process = sandbox.run(&[&health[..], options].concat(), "job", &script);
+        let process = sandbox.run(&[&health[..], &LONG_GRACE, again].concat(), "job", &script);
         sandbox.line("runs");
         let code = if what == "asked" {
             let told = sandbox.tenure(&["step-down", "job", "--wait", "0s"]);
@@ -231,8 +239,7 @@ fn a_signal_that_comes_while_a_term_is_ended_lets_no_other_begin() {
             std::fs::write(sandbox.dir.join("sick"), "").unwrap();
             79
         };
-        sandbox.line("ending");
-        process.terminate();
+        terminate_as_it_ends(&sandbox, &process);
         assert_eq!(exit_code(&process), code, "{what}");
         assert_eq!(sandbox.read("runs"), "run\n", "{what}");
         assert_eq!(sandbox.lease("job")["state"], "vacant", "{what}");

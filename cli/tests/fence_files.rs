@@ -4,19 +4,29 @@ use crate::common::{Need, SOON, Sandbox, leave_out_or_fail};
 use crate::fence::{fence, refused, term};
 use rustix::fs::chown;
 use rustix::process::{Gid, Uid, geteuid};
+use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use tempfile::TempDir;
 
 fn marks_of(sandbox: &Sandbox) -> String {
     format!("file:{}", sandbox.path("marks"))
+}
+
+/// Marks in memory: whoever has its turn at a file keeps it for some writes to disk, and the others wait five seconds for theirs,
+/// whatever else the disk has to write.
+fn marks_in_memory() -> (TempDir, String) {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let url = format!("file:{}", folder.path().join("marks").display());
+    (folder, url)
 }
 
 /// As lines of a crontab that begin with the same minute.
 #[test]
 fn claims_of_one_file_at_once_all_come_through() {
     let sandbox = Sandbox::new("fence-files-at-once");
-    let url = marks_of(&sandbox);
+    let (_folder, url) = marks_in_memory();
     let claim = |number: usize| {
         let resource = format!("ledger-{number}");
         let claim = [
@@ -37,7 +47,7 @@ fn claims_of_one_file_at_once_all_come_through() {
 #[test]
 fn a_claim_comes_through_beside_stale_checks_that_are_made_again_and_again() {
     let sandbox = Sandbox::new("fence-files-checks");
-    let url = marks_of(&sandbox);
+    let (_folder, url) = marks_in_memory();
     let at = |deed, token: &str| {
         fence(
             &sandbox,
@@ -65,7 +75,7 @@ fn a_claim_comes_through_beside_stale_checks_that_are_made_again_and_again() {
 #[test]
 fn a_place_of_marks_that_may_not_be_looked_into_is_not_one_without_marks() {
     let sandbox = Sandbox::new("fence-files-closed");
-    std::fs::write(sandbox.path("plain"), "no folder").unwrap();
+    fs::write(sandbox.path("plain"), "no folder").unwrap();
     for scheme in ["file", "sqlite"] {
         let url = format!("{scheme}:{}", sandbox.path("plain/marks"));
         let at = ["--fence", &url];
@@ -125,7 +135,7 @@ fn a_file_of_marks_is_still_its_services_after_root_has_raised_one() {
     of_service("marks");
     of_service("marks.lock");
     chown(sandbox.dir.path(), Some(Uid::ROOT), Some(Gid::ROOT)).unwrap();
-    std::fs::remove_file(sandbox.path("marks.lock")).unwrap();
+    fs::remove_file(sandbox.path("marks.lock")).unwrap();
     assert_eq!(bump().code, 0);
     of_service("marks");
     of_service("marks.lock");

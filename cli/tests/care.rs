@@ -58,7 +58,7 @@ fn a_health_command_that_never_returns_has_failed_and_leaves_nothing_behind() {
             "--health-every",
             "50ms",
             "--health-timeout",
-            "2s",
+            "5s",
             "--health-retries",
             "2",
         ],
@@ -66,7 +66,7 @@ fn a_health_command_that_never_returns_has_failed_and_leaves_nothing_behind() {
         "sleep 300",
     );
     assert_eq!(exit_code(&process), 79);
-    let said = "--health-cmd failed 2 times in a row: no answer within 2s";
+    let said = "--health-cmd failed 2 times in a row: no answer within 5s";
     process.wait_for_line(said, SOON).unwrap();
     let asked = sandbox.read("asked");
     let pids: Vec<u32> = asked.lines().map(|pid| pid.parse().unwrap()).collect();
@@ -163,8 +163,9 @@ fn a_sign_of_life_is_looked_for_where_the_command_gives_it() {
     let sandbox = Sandbox::new("not-utf8");
     let folder = sandbox.dir.join(OsStr::from_bytes(b"n\xff"));
     std::fs::create_dir(&folder).unwrap();
-    let script = "for n in 1 2 3 4 5 6 7 8; do touch \"$TENURE_HEARTBEAT\" || exit 3; sleep 0.5; done";
-    let heartbeat = ["--heartbeat-file", "beat", "--heartbeat-within", "3s"];
+    // For longer than it may be silent.
+    let script = "for n in $(seq 25); do touch \"$TENURE_HEARTBEAT\" || exit 3; sleep 0.5; done";
+    let heartbeat = ["--heartbeat-file", "beat", "--heartbeat-within", "10s"];
     let job = ["job", "--", "sh", "-c", script];
     let mut command = sandbox.command(&[&["run"], &heartbeat[..], &job].concat());
     command.current_dir(&folder);
@@ -257,7 +258,7 @@ fn hooks_hear_of_each_term_and_one_that_fails_or_hangs_changes_nothing() {
             "--on-lost",
             &lost,
             "--hook-timeout",
-            "3s",
+            "8s",
         ],
         "job",
         "echo token $TENURE_TOKEN; exit 5",
@@ -267,7 +268,7 @@ fn hooks_hear_of_each_term_and_one_that_fails_or_hangs_changes_nothing() {
     assert_eq!(exit_code(&process), 5);
     process.wait_for_line("--on-elected", SOON).unwrap();
     process
-        .wait_for_line("failed: no answer within 3s", SOON)
+        .wait_for_line("failed: no answer within 8s", SOON)
         .unwrap();
     let told = sandbox.read("told");
     let mut lines: Vec<&str> = told.lines().collect();

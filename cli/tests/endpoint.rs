@@ -84,14 +84,19 @@ fn a_leader_and_a_standby_tell_who_leads_and_how_it_goes() {
     second.wait_for_line("waiting", SOON).unwrap();
     for (address, leads) in [(&one, true), (&two, false)] {
         assert_eq!(get(address, "/livez").0, 200);
-        assert_eq!(get(address, "/readyz").0, 200);
-        let told = leader(address);
-        assert_eq!(
-            (&told["leads"], &told["leader"]["holder"]),
-            (&leads.into(), &"one".into())
-        );
-        let status = metric(address, "leader_status{lease=\"job\"}");
-        assert_eq!(status, Some(f64::from(u8::from(leads))));
+        eventually(SOON, "it is ready", || get(address, "/readyz").0 == 200);
+        // A store shows a term, to others and to a standby, before its holder has heard of it.
+        eventually(SOON, "it says who leads", || {
+            let told = leader(address);
+            if told["leads"] == leads && told["leader"]["holder"] == "one" {
+                Ok(())
+            } else {
+                Err(told)
+            }
+        });
+        eventually(SOON, "its status", || {
+            metric(address, "leader_status{lease=\"job\"}") == Some(f64::from(u8::from(leads)))
+        });
     }
     eventually(SOON, "a renewal", || {
         metric(&one, "lease_renewals{lease=\"job\"}").is_some_and(|renewals| renewals >= 1.0)

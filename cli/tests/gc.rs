@@ -20,7 +20,8 @@ fn used() -> (Sandbox, tenure_testkit::Process) {
         assert_eq!(ended.code, 0, "{ended:?}");
     }
     age(&sandbox);
-    let holder = sandbox.run(&["--no-history"], "orders/2", "sleep 300");
+    // Its renewal, which will find another token, is far away.
+    let holder = sandbox.run(&["--no-history", "--ttl", "1h"], "orders/2", "sleep 300");
     sandbox.until_held("orders/2");
     age(&sandbox);
     assert_eq!(

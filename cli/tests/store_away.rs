@@ -108,7 +108,7 @@ fn who_waits_for_a_store_that_is_away_is_seen_to_live_and_not_to_be_ready() {
         let (status, page) = get(&address, "/leader");
         status == 200 && json(&page)["leads"] == true
     });
-    assert_eq!(get(&address, "/readyz").0, 200);
+    tenure_testkit::eventually(SOON, "it is ready", || get(&address, "/readyz").0 == 200);
     process.terminate();
     assert_eq!(exit_code(&process), 143);
 }

@@ -295,11 +295,15 @@ fn a_collector_is_told_of_each_term_as_a_span_that_the_work_can_go_on_from() {
         Process::spawn(command).unwrap()
     };
     let (context, spans) = (0..ENDS_TOLD_MAX)
-        .find_map(|_| {
-            let process = start("job", "echo context $TRACEPARENT; exit 3");
+        .find_map(|number| {
+            let lease = format!("job-{number}");
+            let process = start(&lease, "echo context $TRACEPARENT; exit 3");
             let context = process.wait_for_line("context 00-", SOON).unwrap().text;
             assert_eq!(exit_code(&process), 3);
-            Some((context, collector.spans())).filter(|(_, spans)| !spans.is_empty())
+            // The span of an earlier try may come late.
+            let mut spans = collector.spans();
+            spans.retain(|span| has(&span.attributes, ("lease", &lease)));
+            Some((context, spans)).filter(|(_, spans)| !spans.is_empty())
         })
         .expect("an end that is told");
     assert_eq!(spans.len(), 1, "{spans:?}");
@@ -308,13 +312,11 @@ fn a_collector_is_told_of_each_term_as_a_span_that_the_work_can_go_on_from() {
     assert_eq!(hex(&span.trace_id), "0123456789abcdef0123456789abcdef");
     assert_eq!(hex(&span.parent_span_id), "0123456789abcdef");
     assert!(context.contains(&hex(&span.span_id)), "{context}");
-    for label in [("lease", "job"), ("candidate", "one")] {
-        assert!(has(&span.attributes, label), "{span:?}");
-    }
+    assert!(has(&span.attributes, ("candidate", "one")), "{span:?}");
     assert_eq!(span.status.as_ref().unwrap().code(), StatusCode::Ok);
 
-    // A term that is lost says so, and why. That it was doubted before is told by whoever renews it: if a loaded machine stops
-    // that one for all the time in between, it learns of the doubt and of the end at once.
+    // A term that is lost says so, and why. What was before it is told by whoever renews it: if a loaded machine stops that one for
+    // all the time from a renewal to the doubt, or from the doubt to the end, it learns of both at once.
     let is_told = (0..LOSSES_MAX).any(|number| {
         let lease = format!("lost-{number}");
         let process = start(&lease, "echo working; sleep 300");
@@ -334,8 +336,9 @@ fn a_collector_is_told_of_each_term_as_a_span_that_the_work_can_go_on_from() {
         };
         assert_eq!(lost.status.as_ref().unwrap().code(), StatusCode::Error);
         let events: Vec<&str> = lost.events.iter().map(|event| event.name.as_str()).collect();
-        assert!(events.contains(&"renewal failed"), "{events:?}");
-        events.contains(&"doubted")
+        ["renewal failed", "doubted"]
+            .iter()
+            .all(|told| events.contains(told))
     });
     assert!(is_told, "no doubt was told in {LOSSES_MAX} losses");
 }

@@ -116,7 +116,7 @@ fn a_hook_that_cannot_be_killed_holds_nothing_up() {
         return;
     }
     let hook = as_root(&sandbox);
-    let hooks = ["--on-elected", &hook, "--hook-timeout", "2s"];
+    let hooks = ["--on-elected", &hook, "--hook-timeout", "8s"];
     let job = ["job", "--", "sh", "-c", "while [ ! -e pid ]; do sleep 0.05; done"];
     let mut command = sandbox.command(&[&["run"], &hooks[..], &job].concat());
     command.uid(NOBODY).gid(NOBODY);
@@ -125,7 +125,7 @@ fn a_hook_that_cannot_be_killed_holds_nothing_up() {
     assert_eq!(exit_code(&process), 0);
     process
         .wait_for_line(
-            "--on-elected failed: no answer within 2s, and it cannot be killed",
+            "--on-elected failed: no answer within 8s, and it cannot be killed",
             SOON,
         )
         .unwrap();

@@ -87,7 +87,8 @@ impl Drop for Supervisor {
 #[test]
 fn a_supervisor_that_has_seen_the_end_of_the_work_has_time_to_give_the_lease_back() {
     let sandbox = Sandbox::new("seen");
-    let [mut seeing, mut silent, mut stopped] = [(); 3].map(|()| Supervisor::start(&sandbox, "true", SOON));
+    let [mut seeing, mut silent, mut stopped] =
+        [(); 3].map(|()| Supervisor::start(&sandbox, "true", SOON * 10));
     for supervisor in [&mut seeing, &mut silent, &mut stopped] {
         supervisor.until_empty();
     }

@@ -1,10 +1,17 @@
 //! What is said of a command's care has an effect, or is refused before anybody campaigns.
 
-use crate::common::{Ended, Sandbox, ended};
+use crate::common::{Ended, Sandbox, UNHURRIED, ended};
 
 /// `tenure run` with these options, and these variables; its command leaves a file `ran`.
 fn run(sandbox: &Sandbox, options: &[&str], variables: &[(&str, &str)]) -> Ended {
-    let mut command = sandbox.command(&[&["run"], options, &["job", "--", "touch", "ran"]].concat());
+    let mut command = sandbox.command(
+        &[
+            &["run", "--ttl", UNHURRIED],
+            options,
+            &["job", "--", "touch", "ran"],
+        ]
+        .concat(),
+    );
     command.envs(variables.iter().copied());
     ended(command)
 }

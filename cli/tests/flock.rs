@@ -1,6 +1,6 @@
 //! A line that was written for flock(1) does the same with `tenure lock`, or is refused in one line that says what to do.
 
-use crate::common::{SOON, Sandbox, ended, exit_code};
+use crate::common::{SOON, Sandbox, UNHURRIED, ended, exit_code};
 use std::fs::File;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -143,8 +143,14 @@ fn what_a_lock_across_machines_cannot_do_is_refused_with_what_to_do() {
 fn one_attempt_overtakes_nobody_who_waits_in_order() {
     let sandbox = Sandbox::new("flock-fair-look");
     let look = |option: &[&str]| {
-        let ended =
-            sandbox.tenure(&[&["lock", "--fair", "-E", "9"], option, &["a", "-c", "echo ran"]].concat());
+        let ended = sandbox.tenure(
+            &[
+                &["lock", "--fair", "--ttl", UNHURRIED, "-E", "9"],
+                option,
+                &["a", "-c", "echo ran"],
+            ]
+            .concat(),
+        );
         (ended.code, ended.stdout, ended.stderr)
     };
     let taken = (0, "ran\n".to_owned(), String::new());

@@ -1,13 +1,14 @@
 //! What a process inherits of signals and groups: `tenure` hears what it must, and its command starts with them as they were.
 
-use crate::common::{Sandbox, exit_code};
+use crate::common::{Sandbox, UNHURRIED, exit_code};
 use rustix::process::Signal;
 use std::process::Command;
 use tenure_testkit::Process;
 
 /// `env <how> tenure run <options> job -- <command>`.
 fn run(sandbox: &Sandbox, how: &[&str], options: &[&str], command: &[&str]) -> Process {
-    let tenure = sandbox.command(&[&["run"], options, &["job", "--"], command].concat());
+    let mut tenure = sandbox.command(&[&["run"], options, &["job", "--"], command].concat());
+    tenure.env("TENURE_TTL", UNHURRIED);
     let mut env = Command::new("env");
     for (variable, value) in tenure.get_envs() {
         match value {
@@ -110,6 +111,6 @@ fn a_group_outside_of_the_pid_namespace_is_as_good_as_any() {
 fn a_level_of_the_log_that_the_command_line_has_overruled_ends_no_term() {
     let sandbox = Sandbox::new("overruled");
     let mut command = sandbox.command(&["run", "--log", "warn", "job", "--", "printenv", "TENURE_LOG"]);
-    command.env("TENURE_LOG", "loud");
+    command.env("TENURE_LOG", "loud").env("TENURE_TTL", UNHURRIED);
     assert_eq!(told(&Process::spawn(command).unwrap()), "loud");
 }

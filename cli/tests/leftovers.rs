@@ -53,6 +53,8 @@ fn work_that_is_left_in_the_background_is_named_and_counted() {
         "run",
         "--output",
         "json",
+        "--ttl",
+        UNHURRIED,
         "job",
         "--",
         "sh",

@@ -1,7 +1,7 @@
 //! `tenure lock` has the habits of flock(1), and its command never outlives the lock.
 
 use crate::common::lifetime::played_again;
-use crate::common::{SOON, Sandbox, ended, exit_code};
+use crate::common::{SOON, Sandbox, UNHURRIED, ended, exit_code};
 use crate::deadline::{self, ROOMY, STUBBORN};
 use std::time::{Duration, Instant};
 use tenure_testkit::{Process, eventually, is_alive};
@@ -23,7 +23,7 @@ fn hold(sandbox: &Sandbox, options: &[&str]) -> Process {
 fn the_lock_is_held_while_the_command_runs_and_its_exit_code_is_passed_on() {
     let sandbox = Sandbox::new("lock-code");
     for (script, code) in [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", 143)] {
-        let ended = sandbox.tenure(&["lock", "a", "--", "sh", "-c", script]);
+        let ended = sandbox.tenure(&["lock", "--ttl", UNHURRIED, "a", "--", "sh", "-c", script]);
         assert_eq!(ended.code, code, "{script}: {ended:?}");
         assert_eq!(
             (ended.stdout.as_str(), ended.stderr.as_str()),
@@ -47,7 +47,8 @@ fn whoever_does_not_get_it_ends_with_one_or_with_the_code_it_asked_for() {
         (&["-n", "-E", "9"][..], 9),
         (&["--nonblock", "-E", "0"][..], 0),
     ] {
-        let ended = sandbox.tenure(&[&["lock"], options, &["a", "--", "echo", "ran"]].concat());
+        let lock = ["lock", "--ttl", UNHURRIED];
+        let ended = sandbox.tenure(&[&lock, options, &["a", "--", "echo", "ran"]].concat());
         assert_eq!(
             (ended.code, ended.stdout.as_str(), ended.stderr.as_str()),
             (code, "", ""),
@@ -207,9 +208,10 @@ fn leases(sandbox: &Sandbox) -> rusqlite::Connection {
 #[test]
 fn whoever_waited_in_vain_is_told_who_holds_it_though_an_attempt_had_failed() {
     let sandbox = Sandbox::new("lock-blip");
-    let holder = hold(&sandbox, &["--ttl", "3s"]);
-    let waiting = sandbox.start(&["lock", "--ttl", "3s", "-w", "15s", "-E", "9", "a", "--", "true"]);
-    waiting.wait_for_line("held by", SOON).unwrap();
+    // Of a shorter one a loaded machine may miss a renewal, or an attempt that nobody disturbs.
+    let holder = hold(&sandbox, &["--ttl", "12s"]);
+    let waiting = sandbox.start(&["lock", "--ttl", "12s", "-w", "30s", "-E", "9", "a", "--", "true"]);
+    let held = waiting.wait_for_line("held by", SOON).unwrap();
     let leases = leases(&sandbox);
     leases.execute_batch("BEGIN EXCLUSIVE").unwrap();
     // Nobody can give it back or take it from here on.
@@ -218,12 +220,12 @@ fn whoever_waited_in_vain_is_told_who_holds_it_though_an_attempt_had_failed() {
     let for_a_minute =
         "UPDATE lease SET ttl_ms = 60000, expires_ns = renewed_ns + 60000000000, version = version + 1";
     leases.execute_batch(for_a_minute).unwrap();
-    waiting.wait_for_line("trying on", SOON).unwrap();
+    waiting.wait_for_line_from(held.index, "trying on", SOON).unwrap();
     // Time for more tries, which are not spoken of: they may go on for days.
     std::thread::sleep(Duration::from_secs(4));
     leases.execute_batch("COMMIT").unwrap();
     assert_eq!(exit_code(&waiting), 9);
-    let lines = waiting.lines();
+    let lines = &waiting.lines()[held.index..];
     let said = lines.iter().filter(|line| line.text.contains("trying on"));
     assert_eq!(said.count(), 1, "{lines:?}");
     let last = &lines.last().unwrap().text;

@@ -1,6 +1,6 @@
 //! The same command over a real MariaDB server.
 
-use crate::common::{SOON, Sandbox, exit_code, journeys, json};
+use crate::common::{SOON, Sandbox, UNHURRIED, exit_code, journeys, json};
 use tenure_testkit::{FaultProxy, Mariadb, block_on, free_port};
 
 /// A store with a database of the test's own, which is set up by the command itself.
@@ -52,7 +52,7 @@ fn step_down_on_mysql_ends_the_term_and_the_standby_follows_at_once() {
     let sandbox = sandbox("my-hand-over");
     let first = sandbox.run(&["--ttl", "3m", "--candidate", "one"], "job", "sleep 300");
     sandbox.until_held("job");
-    let refused = sandbox.tenure(&["run", "--no-wait", "job", "--", "true"]);
+    let refused = sandbox.tenure(&["run", "--no-wait", "--ttl", UNHURRIED, "job", "--", "true"]);
     assert_eq!((refused.code, refused.stderr.as_str()), (75, ""));
     let second = sandbox.run(&["--candidate", "two"], "job", "echo mine");
     second.wait_for_line("waiting", SOON).unwrap();

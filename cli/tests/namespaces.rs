@@ -1,6 +1,6 @@
 //! A PID namespace of its own: what `/proc` shows, and what it does not.
 
-use crate::common::{Need, Sandbox, ended, leave_out_or_fail};
+use crate::common::{Need, Sandbox, UNHURRIED, ended, leave_out_or_fail};
 use rustix::process::geteuid;
 use std::process::Command;
 
@@ -13,7 +13,7 @@ fn a_proc_of_another_pid_namespace_is_refused_before_anything_is_held() {
     }
     let sandbox = Sandbox::new("namespace");
     let run = |options: &[&str]| {
-        let tenure = sandbox.command(&["run", "job", "--", "touch", "ran"]);
+        let tenure = sandbox.command(&["run", "--ttl", UNHURRIED, "job", "--", "touch", "ran"]);
         let mut command = Command::new("unshare");
         command
             .args(["--pid", "--fork", "--kill-child"])

@@ -1,6 +1,6 @@
 //! A `tenure` in the work of another: whose options, whose lease, whose control groups.
 
-use crate::common::{Need, SOON, Sandbox, ended, leave_out_or_fail, signal};
+use crate::common::{Need, SOON, Sandbox, UNHURRIED, ended, leave_out_or_fail, signal};
 use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -90,9 +90,9 @@ fn a_tenure_in_the_work_has_a_priority_of_its_own() {
 #[test]
 fn a_tenure_in_the_work_that_names_no_lease_is_refused_at_once() {
     let sandbox = Sandbox::new("nested-unnamed");
-    for (inner, code) in [("run --no-wait --", 2), ("run --no-wait --name other --", 0)] {
-        let inner = format!("{TENURE} {inner} true");
-        let ended = sandbox.tenure(&["run", "job", "--", "sh", "-c", &inner]);
+    for (inner, code) in [("--", 2), ("--name other --", 0)] {
+        let inner = format!("{TENURE} run --no-wait --ttl {UNHURRIED} {inner} true");
+        let ended = sandbox.tenure(&["run", "--ttl", UNHURRIED, "job", "--", "sh", "-c", &inner]);
         assert_eq!(ended.code, code, "{ended:?}");
         assert_eq!(
             ended.stderr.contains("named by TENURE_NAME alone"),

@@ -1,6 +1,6 @@
 //! What is printed, for people and for programs.
 
-use crate::common::{SOON, Sandbox, bare, ended, exit_code, json};
+use crate::common::{SOON, Sandbox, UNHURRIED, bare, ended, exit_code, json};
 
 #[test]
 fn status_shows_every_lease_in_a_table() {
@@ -266,7 +266,9 @@ fn errors_are_json_where_json_was_asked_for() {
     assert!(error["error"].as_str().unwrap().contains("lease \"job\""));
     let _holder = sandbox.run(&[], "held", "sleep 300");
     sandbox.until_held("held");
-    let standby = sandbox.start(&["run", "--output", "json", "--wait", "100ms", "held", "--", "true"]);
+    let standby = sandbox.start(&[
+        "run", "--ttl", UNHURRIED, "--output", "json", "--wait", "100ms", "held", "--", "true",
+    ]);
     assert_eq!(exit_code(&standby), 75);
     let lines = standby.lines();
     assert_eq!(json(&lines[0].text)["event"], "standby");
@@ -278,7 +280,9 @@ fn quiet_leaves_only_errors() {
     let sandbox = Sandbox::new("quiet");
     let _holder = sandbox.run(&[], "job", "sleep 300");
     sandbox.until_held("job");
-    let ended = sandbox.tenure(&["run", "-q", "--wait", "100ms", "job", "--", "true"]);
+    let ended = sandbox.tenure(&[
+        "run", "--ttl", UNHURRIED, "-q", "--wait", "100ms", "job", "--", "true",
+    ]);
     assert_eq!((ended.code, ended.stderr.lines().count()), (75, 1), "{ended:?}");
 }
 

@@ -1,6 +1,6 @@
 //! Wrong arguments are told in the form that was asked for.
 
-use crate::common::{Ended, Sandbox, ended, json};
+use crate::common::{Ended, Sandbox, UNHURRIED, ended, json};
 
 const WRONG: [(&[&str], &str); 8] = [
     (&["no-such-command"], "no-such-command"),
@@ -175,7 +175,9 @@ fn a_priority_in_the_environment_excludes_nothing_that_was_typed() {
     let sandbox = Sandbox::new("priority-variable");
     let run = |options: &[&str], variables: &[(&str, &str)]| {
         let mut command = sandbox.command(&[&["run"], options, &["job", "--", "true"]].concat());
-        command.envs(variables.iter().copied());
+        command
+            .envs(variables.iter().copied())
+            .env("TENURE_TTL", UNHURRIED);
         let ended = ended(command);
         (ended.code, ended.stderr)
     };

@@ -1,7 +1,7 @@
 //! What the command does alike on every store, told once; each store's tests bring the store.
 
 use super::lifetime::played_again;
-use super::{SOON, Sandbox, bare, ended, exit_code, json};
+use super::{SOON, Sandbox, UNHURRIED, bare, ended, exit_code, json};
 use tenure_testkit::{Fault, FaultProxy, SelfSigned, eventually};
 
 /// Three that want the same job run it one after the other, each with a token above the last.
@@ -33,7 +33,7 @@ pub fn step_down_hands_over_and_no_wait_ends_at_once(sandbox: &Sandbox) {
     let options = ["--ttl", "30s", "--renew", "1s", "--candidate", "one"];
     let first = sandbox.run(&options, "job", "sleep 300");
     sandbox.until_held("job");
-    let refused = sandbox.tenure(&["run", "--no-wait", "job", "--", "true"]);
+    let refused = sandbox.tenure(&["run", "--no-wait", "--ttl", UNHURRIED, "job", "--", "true"]);
     assert_eq!((refused.code, refused.stderr.as_str()), (75, ""));
     let second = sandbox.run(&["--candidate", "two"], "job", "echo mine; sleep 300");
     second.wait_for_line("waiting", SOON).unwrap();

@@ -1,4 +1,6 @@
 use crate::Contender;
+use crate::slowness::Slowness;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{
@@ -18,6 +20,7 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(15);
 pub struct Client {
     store: Arc<dyn LeaseStore>,
     label: &'static str,
+    slowness: Slowness,
 }
 
 /// What is listed.
@@ -28,8 +31,12 @@ enum Of {
 }
 
 impl Client {
-    pub(crate) fn new(store: Arc<dyn LeaseStore>, label: &'static str) -> Self {
-        Self { store, label }
+    pub(crate) fn new(store: Arc<dyn LeaseStore>, label: &'static str, slowness: Slowness) -> Self {
+        Self {
+            store,
+            label,
+            slowness,
+        }
     }
 
     /// The store itself, for cases about errors.
@@ -40,8 +47,8 @@ impl Client {
 
     /// Asks for a lease.
     pub async fn acquire(&self, request: &Acquire) -> Acquired {
-        let answer = self.store.acquire(request).await;
-        answer.unwrap_or_else(|error| self.refused("acquire", &request.name, &error))
+        self.answered("acquire", &request.name, self.store.acquire(request))
+            .await
     }
 
     /// Takes a lease that is free, or the same term again.
@@ -77,8 +84,8 @@ impl Client {
 
     /// Extends one lease.
     pub async fn renew(&self, request: &Renew) -> Renewed {
-        let answer = self.try_renew(request).await;
-        answer.unwrap_or_else(|error| self.refused("renew", &request.name, &error))
+        self.answered("renew", &request.name, self.try_renew(request))
+            .await
     }
 
     /// Tries to extend a lease of a term that is over, and answers the record that was shown.
@@ -107,8 +114,8 @@ impl Client {
 
     /// Gives one lease back.
     pub async fn release(&self, request: &Release) -> Released {
-        let answer = self.try_release(request).await;
-        answer.unwrap_or_else(|error| self.refused("release", &request.name, &error))
+        self.answered("release", &request.name, self.try_release(request))
+            .await
     }
 
     /// Gives back a lease of the very term.
@@ -131,14 +138,12 @@ impl Client {
             name: name.clone(),
             token,
         };
-        let answer = self.store.ask(&request).await;
-        answer.unwrap_or_else(|error| self.refused("ask", name, &error))
+        self.answered("ask", name, self.store.ask(&request)).await
     }
 
     /// Reads a lease.
     pub async fn get(&self, name: &LeaseName) -> Option<Lease> {
-        let answer = self.store.get(name).await;
-        answer.unwrap_or_else(|error| self.refused("get", name, &error))
+        self.answered("get", name, self.store.get(name)).await
     }
 
     /// Reads a lease whose record must exist.
@@ -149,8 +154,7 @@ impl Client {
 
     /// Reads one page.
     pub async fn page(&self, page: &Page) -> LeasePage {
-        let answer = self.store.list(page).await;
-        answer.unwrap_or_else(|error| panic!("list {page:?} through the {} client: {error}", self.label))
+        self.answered("list", page, self.store.list(page)).await
     }
 
     /// Reads every record under a prefix, page by page.
@@ -176,8 +180,8 @@ impl Client {
             let answer = match of {
                 Of::All => self.page(&page).await,
                 Of::Held => {
-                    let answer = self.store.list_held(&page).await;
-                    answer.unwrap_or_else(|error| panic!("list {page:?} of what is held: {error}"))
+                    let listing = self.store.list_held(&page);
+                    self.answered("list what is held", &page, listing).await
                 }
             };
             assert!(
@@ -210,11 +214,21 @@ impl Client {
         }
     }
 
-    fn refused(&self, what: &str, name: &LeaseName, error: &StoreError) -> ! {
-        panic!(
-            "{what} \"{name}\" through the {} client failed: {:?}, {:?}: {}",
-            self.label, error.fault, error.certainty, error.message
-        )
+    /// The answer to what is done with this lease, or this page.
+    pub(crate) async fn answered<T>(
+        &self,
+        what: &str,
+        which: &(impl Debug + ?Sized),
+        answer: impl Future<Output = Result<T, StoreError>>,
+    ) -> T {
+        let asked_at = std::time::Instant::now();
+        answer.await.unwrap_or_else(|error| {
+            self.slowness.note(&error, asked_at.elapsed());
+            panic!(
+                "{what} {which:?} through the {} client failed: {:?}, {:?}: {}",
+                self.label, error.fault, error.certainty, error.message
+            )
+        })
     }
 }
 

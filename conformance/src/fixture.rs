@@ -1,4 +1,5 @@
 use crate::client::Client;
+use crate::slowness::Slowness;
 use crate::{Contender, Corruption, Hooked, Subject};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub(crate) const CLOCK_GRAIN: Duration = Duration::from_millis(5);
 pub struct Fixture {
     first: Client,
     second: Client,
+    slowness: Slowness,
     unique: String,
     names: AtomicU64,
     // Declared last, so dropped last: it may own the server that the clients talk to.
@@ -42,9 +44,11 @@ pub enum Snapshot {
 impl Fixture {
     /// A fixture over `subject`.
     pub fn new(subject: impl Subject + 'static) -> Self {
+        let slowness = Slowness::default();
         Self {
-            first: Client::new(subject.store(), "first"),
-            second: Client::new(subject.other(), "second"),
+            first: Client::new(subject.store(), "first", slowness.clone()),
+            second: Client::new(subject.other(), "second", slowness.clone()),
+            slowness,
             unique: format!("conformance-{:016x}", random_bits()),
             names: AtomicU64::new(0),
             subject: Box::new(subject),
@@ -54,6 +58,11 @@ impl Fixture {
     /// Whether a renewal may be told as extended although its record cannot be read.
     pub(crate) fn renews_unread(&self) -> bool {
         self.subject.renews_unread()
+    }
+
+    /// Whether its server was too slow for a request of a client.
+    pub(crate) fn slowness(&self) -> Slowness {
+        self.slowness.clone()
     }
 
     /// The first client.

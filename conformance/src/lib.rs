@@ -25,6 +25,7 @@ mod list;
 mod mixture;
 mod page;
 mod run;
+mod slowness;
 mod subject;
 mod suite;
 

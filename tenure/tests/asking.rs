@@ -8,7 +8,7 @@ use tenure::{CampaignError, Election, LeaseName, LockError, ReleaseOutcome, Ttl}
 #[tokio::test]
 async fn one_attempt_leads_or_says_who_does() {
     let site = Site::new();
-    let (one, other) = (site.long_election("one"), site.long_election("other"));
+    let (one, other) = (site.election("one"), site.election("other"));
     let leadership = soon("an answer", one.try_campaign()).await.unwrap();
     let refused = soon("an answer", other.try_campaign()).await.unwrap_err();
     let CampaignError::Held(lease) = &refused else {
@@ -50,7 +50,7 @@ async fn a_lock_says_how_the_term_before_it_ended() {
         panic!("{taken:?}")
     };
     assert!(grant.predecessor.is_none());
-    let manager = site.long_manager("next");
+    let manager = site.manager("next");
     let mut lock = soon("the lock", manager.lock("a")).await.unwrap();
     let before = lock.predecessor().expect("it is known");
     assert_eq!(
@@ -67,7 +67,7 @@ async fn a_lock_says_how_the_term_before_it_ended() {
 #[tokio::test]
 async fn anybody_can_ask_who_holds_a_lock() {
     let site = Site::new();
-    let (one, other) = (site.long_manager("one"), site.long_manager("other"));
+    let (one, other) = (site.manager("one"), site.manager("other"));
     assert!(soon("an answer", other.holder("a")).await.unwrap().is_none());
     let mut lock = soon("the lock", one.lock("a")).await.unwrap();
     let held = soon("an answer", other.holder("a"))
@@ -84,7 +84,7 @@ async fn anybody_can_ask_who_holds_a_lock() {
 #[tokio::test]
 async fn what_several_share_can_be_closed_and_says_so_afterwards() {
     let site = Site::new();
-    let manager = Arc::new(site.long_manager("one"));
+    let manager = Arc::new(site.manager("one"));
     let shared = manager.clone();
     soon("the end", manager.close()).await;
     let stopped = soon("an answer", shared.lock("a")).await;
@@ -105,7 +105,7 @@ async fn what_several_share_can_be_closed_and_says_so_afterwards() {
 #[tokio::test]
 async fn the_end_of_a_lock_that_was_released_lies_in_the_past() {
     let site = Site::new();
-    let manager = site.long_manager("one");
+    let manager = site.manager("one");
     let mut lock = soon("the lock", manager.lock("a")).await.unwrap();
     assert!(lock.until() > tenure::clock_now());
     soon("its release", lock.release()).await;

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 #[tokio::test]
 async fn one_leads_and_the_other_follows_when_it_steps_down() {
     let site = Site::new();
-    let (first, second) = (site.long_election("first"), site.long_election("second"));
+    let (first, second) = (site.election("first"), site.election("second"));
     let leadership = soon("the first campaign", first.campaign()).await.unwrap();
     assert!(matches!(leadership.authority(), Authority::Held { .. }));
     let token = leadership.token();
@@ -31,7 +31,7 @@ async fn one_leads_and_the_other_follows_when_it_steps_down() {
 #[tokio::test]
 async fn a_release_wakes_the_standby_long_before_the_lease_would_end() {
     let site = Site::new();
-    let (first, second) = (site.long_election("first"), site.long_election("second"));
+    let (first, second) = (site.election("first"), site.election("second"));
     let leadership = soon("the first campaign", first.campaign()).await.unwrap();
     let waiting = tokio::spawn(async move { (second.campaign().await, second) });
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -187,7 +187,7 @@ async fn authority_says_that_the_term_is_being_ended_as_soon_as_it_is() {
 #[tokio::test]
 async fn candidates_of_one_id_are_two_candidates_and_the_standby_is_told() {
     let site = Site::new();
-    let (first, second) = (site.long_election("twin"), site.long_election("twin"));
+    let (first, second) = (site.election("twin"), site.election("twin"));
     let _leadership = soon("the campaign", first.campaign()).await.unwrap();
     let mut events = second.events();
     let is_told =
@@ -201,7 +201,7 @@ async fn candidates_of_one_id_are_two_candidates_and_the_standby_is_told() {
 #[tokio::test]
 async fn run_goes_back_to_campaigning_after_a_loss_and_ends_with_its_work() {
     let site = Site::new();
-    let election = site.election("first");
+    let election = Site::election_of(site.store(), "first", enduring_timing());
     let starts = Arc::new(AtomicU32::new(0));
     let (counted, store) = (starts.clone(), site.store());
     let work = move |leadership: Arc<tenure::Leadership>| {
@@ -252,7 +252,7 @@ async fn run_ends_when_the_last_who_keeps_its_term_is_gone() {
 async fn a_holder_that_is_asked_to_step_down_hands_over() {
     let site = Site::new();
     // A renewal would tell it, too.
-    let (first, second) = (site.long_election("first"), site.long_election("second"));
+    let (first, second) = (site.election("first"), site.election("second"));
     let store = site.store();
     let working = tokio::spawn(async move {
         let ended: Result<(), CampaignError> = first.run(|_| std::future::pending()).await;
@@ -344,7 +344,9 @@ async fn observers_see_who_leads_and_tokens_never_decrease() {
 #[tokio::test]
 async fn observers_see_that_a_record_was_removed() {
     let site = Site::new();
-    let (first, second) = (site.election("first"), site.election("second"));
+    // The next renewal tells the leader.
+    let election = |candidate| Site::election_of(site.store(), candidate, enduring_timing());
+    let (first, second) = (election("first"), election("second"));
     let leadership = soon("the campaign", first.campaign()).await.unwrap();
     let mut observer = second.observe();
     let seen = soon("the first look", observer.next()).await;

@@ -8,7 +8,7 @@ use tenure::{Election, LeaseName, SharedStore, Timing, Ttl};
 #[tokio::test]
 async fn the_watch_of_a_leader_that_has_waited_goes_on() {
     let site = Site::new();
-    let before = soon("the term before", site.long_election("before").campaign())
+    let before = soon("the term before", site.election("before").campaign())
         .await
         .unwrap();
     let store = Told::over(site.store());

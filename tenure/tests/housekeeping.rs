@@ -1,5 +1,5 @@
 //! What Tenure keeps by itself stands beside the users' leases: one of these may have the very name of a slot or a place.
-use crate::harness::{Site, lock_timing, soon, timing};
+use crate::harness::{PATIENCE, Site, long_timing, soon};
 use std::time::Duration;
 use tenure::core::{Acquire, Acquired, Attempt, CandidateId, Lease, Note, Release, Released};
 use tenure::{
@@ -76,7 +76,11 @@ async fn take_and_give_back(store: &SharedStore, lease: &str, holder: &str, note
 
 fn user(site: &Site, lease: &str, candidate: &str) -> Election {
     let builder = Election::builder(lease, site.store());
-    builder.candidate(candidate).timing(timing()).build().unwrap()
+    builder
+        .candidate(candidate)
+        .timing(long_timing())
+        .build()
+        .unwrap()
 }
 
 fn unchanged(now: &Lease, before: &Lease) {
@@ -177,7 +181,6 @@ async fn waiting(site: &Site, lease: &str) -> Vec<String> {
 
 fn fair(site: &Site, candidate: &str, priority: u16) -> LockManager {
     let builder = site.manager_builder(candidate).fairness(Fairness::Fair);
-    let builder = builder.timing(lock_timing());
     builder
         .priority(Priority::new(priority).unwrap())
         .build()
@@ -197,9 +200,10 @@ async fn a_users_lease_with_the_name_of_a_place_holds_nobody_up_and_is_not_calle
     assert_eq!(waiting(&site, "job").await, ["one"]);
     assert!(!turn.is_overtaken().await.unwrap());
     drop(turn);
-    drop(soon("the lock", one.lock("job")).await.unwrap());
+    let mut lock = soon("the lock", one.lock("job")).await.unwrap();
+    soon("its release", lock.release()).await;
     // Its place was left, and is left behind: of those who wait there is nobody.
-    eventually_async(Duration::from_secs(10), "an empty queue", || async {
+    eventually_async(PATIENCE, "an empty queue", || async {
         waiting(&site, "job").await.is_empty()
     })
     .await;

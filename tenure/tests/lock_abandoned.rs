@@ -1,6 +1,6 @@
 //! Waits that nobody goes on with: their futures are there, and are polled no more.
 use crate::harness::counting::Counting;
-use crate::harness::{Site, enduring_lock_timing, long_lock_timing, soon, timing};
+use crate::harness::{PATIENCE, Site, enduring_lock_timing, enduring_timing, long_lock_timing, soon};
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, mpsc};
@@ -10,16 +10,18 @@ use tenure::core::{
     Acquire, Acquired, Attempt, Authority, Candidate, CandidateId, Cause, Event, Incarnation, Lease, Listed,
     Note, Occupancy, Page,
 };
-use tenure::{Fairness, LeaseName, LockManager, LockTimingOptions, SharedStore, Ttl};
+use tenure::{Fairness, LeaseName, LockManager, LockManagerBuilder, LockTimingOptions, SharedStore, Ttl};
 use tenure_testkit::eventually_async;
 
-/// For a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Whose waits are over when nobody has polled them for a ttl, and whose leases outlast a stall.
+fn enduring(site: &Site, candidate: &str) -> LockManagerBuilder {
+    site.manager_builder(candidate).timing(enduring_lock_timing())
+}
 
 #[tokio::test]
 async fn a_waiter_that_is_not_polled_any_more_holds_no_queue_up_for_ever() {
     let site = Site::new();
-    let fair = |id| site.manager_builder(id).fairness(Fairness::Fair).build().unwrap();
+    let fair = |id| enduring(&site, id).fairness(Fairness::Fair).build().unwrap();
     let (holder, ours, theirs) = (fair("holder"), fair("ours"), fair("theirs"));
     // Else its turn would come while it is polled.
     let turn = soon("the turn", holder.turn("a")).await.unwrap();
@@ -41,7 +43,7 @@ async fn a_waiter_that_is_not_polled_any_more_holds_no_queue_up_for_ever() {
 #[tokio::test]
 async fn a_lock_that_was_won_for_a_future_that_is_not_polled_goes_to_the_next() {
     let site = Site::new();
-    let (ours, theirs) = (site.manager("ours"), site.manager("theirs"));
+    let (ours, theirs) = (enduring(&site, "ours").build().unwrap(), site.manager("theirs"));
     let before = ours.lock("a").await.unwrap();
     let mut waiting = pin!(ours.lock("a"));
     poll_once(waiting.as_mut()).await;
@@ -69,9 +71,9 @@ async fn a_lock_that_was_won_for_a_future_that_is_not_polled_goes_to_the_next() 
 #[tokio::test]
 async fn a_turn_of_a_future_that_is_not_polled_holds_up_nobody_for_long() {
     let site = Site::new();
-    let fair = |id| site.manager_builder(id).fairness(Fairness::Fair).build().unwrap();
+    let fair = |id| enduring(&site, id).fairness(Fairness::Fair).build().unwrap();
     let (ours, theirs) = (fair("ours"), fair("theirs"));
-    let holder = site.long_manager("holder");
+    let holder = site.manager("holder");
     let before = holder.lock("a").await.unwrap();
     let mut events = ours.events();
     let mut waiting = Box::pin(ours.lock("a"));
@@ -120,7 +122,8 @@ async fn a_turn_that_somebody_keeps_is_extended_for_as_long_as_that() {
 #[tokio::test]
 async fn a_term_that_nobody_takes_up_is_given_back_after_one_ttl() {
     let site = Site::new();
-    let (ours, theirs) = (site.election("ours"), site.election("theirs"));
+    let election = |id| Site::election_of(site.store(), id, enduring_timing());
+    let (ours, theirs) = (election("ours"), election("theirs"));
     let leadership = theirs.campaign().await.unwrap();
     let mut waiting = pin!(ours.campaign());
     poll_once(waiting.as_mut()).await;
@@ -128,7 +131,7 @@ async fn a_term_that_nobody_takes_up_is_given_back_after_one_ttl() {
     let is_given_back = async || matches!(site.record("job").await, Some(lease) if lease.terms == 2 && lease.occupancy() == Occupancy::Vacant);
     eventually_async(PATIENCE, "its end", is_given_back).await;
     let lease = site.record("job").await.unwrap();
-    let ttl = timing().ttl().duration();
+    let ttl = enduring_timing().ttl().duration();
     // Released, and not expired: it was extended until then.
     assert!(lease.held_for >= ttl, "{lease:?}");
     let leadership = soon("a term", waiting).await.unwrap();

@@ -240,7 +240,7 @@ async fn looks_at_whose_a_lock_is_are_made_ever_more_seldom_while_they_fail() {
     let waits = manager.clone();
     let waiting = tokio::spawn(async move { waits.lock("a").await.map(drop) });
     let (shortest, mut pauses) = (timing.lease().retry_every(), Vec::new());
-    while store.looks.load(Ordering::SeqCst) < LOOKS {
+    while pauses.len() < LOOKS as usize {
         if let Event::AttemptFailed { retry_in, .. } = soon("a failure", events.recv()).await.unwrap() {
             pauses.push(retry_in);
         }

@@ -103,7 +103,7 @@ async fn looks_at_a_silent_store_end(tag: Option<&str>) {
 #[tokio::test]
 async fn looks_at_a_slow_store_are_all_made() {
     const NAMES: u32 = 200;
-    let site = Site::new();
+    let site = Site::in_memory();
     let mut store = Counting::new(site.store());
     let timing = long_lock_timing();
     store.delay = timing.lease().request_timeout() / 4;
@@ -119,9 +119,9 @@ async fn looks_at_a_slow_store_are_all_made() {
 async fn looks_of_two_requests_each_at_a_slow_store_are_all_made() {
     /// More than are made at once.
     const NAMES: u32 = 40;
-    let site = Site::new();
+    let site = Site::in_memory();
     let mut store = Counting::new(site.store());
-    let timing = LockTimingOptions::new(Duration::from_secs(30)).check().unwrap();
+    let timing = long_lock_timing();
     store.delay = timing.lease().request_timeout() * 3 / 5;
     let manager = LockManager::builder(Arc::new(store)).owner_tag("billing");
     let manager = Arc::new(manager.timing(timing).build().unwrap());
@@ -228,9 +228,9 @@ async fn looks_at_a_store_that_is_slowly_found_unreachable_end_without_each_bein
 /// The earlier one had waited for a release, which was answered in time.
 #[tokio::test]
 async fn a_look_is_not_given_up_when_an_earlier_one_would_have_been() {
-    let site = Site::new();
+    let site = Site::in_memory();
     let store = Arc::new(Counting::new(site.store()));
-    let timing = long_lock_timing();
+    let timing = LockTimingOptions::new(Duration::from_secs(120)).check().unwrap();
     let manager = LockManager::builder(store.clone()).timing(timing);
     let manager = Arc::new(manager.build().unwrap());
     let look = || {

@@ -1,6 +1,6 @@
 //! First come, first served, and a dead waiter holds nobody up for longer than its ttl.
 use crate::harness::noting::Noting;
-use crate::harness::{LONG_BEFORE, Site, long_lock_timing, soon};
+use crate::harness::{LONG_BEFORE, PATIENCE, Site, long_lock_timing, soon, within};
 use std::future::poll_fn;
 use std::ops::Range;
 use std::path::Path;
@@ -34,13 +34,13 @@ async fn wait_until_queued(site: &Site, candidate: &str) {
         let record = site.record(&place).await;
         record.is_some_and(|lease| lease.occupancy() == Occupancy::Held)
     };
-    eventually_async(Duration::from_secs(10), "a place in the queue", queued).await;
+    eventually_async(PATIENCE, "a place in the queue", queued).await;
 }
 
 async fn wait_until_left(site: &Site, candidate: &str) {
     let place = format!("a/candidates/1/{candidate}");
     let left = || async { site.record(&place).await.unwrap().occupancy() == Occupancy::Vacant };
-    eventually_async(Duration::from_secs(10), "the place is given back", left).await;
+    eventually_async(PATIENCE, "the place is given back", left).await;
 }
 
 /// Each asks again as soon as it has released, and releases when whoever wants it again stands in the queue: then every one of
@@ -49,7 +49,8 @@ async fn wait_until_left(site: &Site, candidate: &str) {
 async fn no_process_is_overtaken_twice_by_another() {
     const MANAGERS: usize = 5;
     const ROUNDS: usize = 8;
-    let site = Arc::new(Site::new());
+    // Each round waits for several writes.
+    let site = Arc::new(Site::in_memory());
     let first = fair(&site, "first");
     let mut blocker = soon("the blocker", first.lock("a")).await.unwrap();
     let story = Arc::new(Mutex::new(Vec::new()));
@@ -81,9 +82,12 @@ async fn no_process_is_overtaken_twice_by_another() {
         soon("the release", blocker.release()).await,
         ReleaseOutcome::Released
     );
-    for task in tasks {
-        soon("its rounds", task).await.unwrap();
-    }
+    let all = async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    };
+    within(Duration::from_secs(180), "the rounds of all", all).await;
     let story = story.lock().unwrap().clone();
     let in_order: Vec<usize> = (0..ROUNDS).flat_map(|_| 0..MANAGERS).collect();
     assert_eq!(story, in_order, "in the order in which they came");
@@ -96,7 +100,7 @@ async fn wait_until_queued_again(site: &Site, manager: usize, times: u64) {
         let record = site.record(&place).await;
         record.is_some_and(|lease| lease.terms == times && lease.occupancy() == Occupancy::Held)
     };
-    eventually_async(Duration::from_secs(10), "a place in the queue", queued).await;
+    eventually_async(PATIENCE, "a place in the queue", queued).await;
 }
 
 /// How many of one process go before one of another who came to the queue after the first of them; each has the lock for as long as
@@ -138,7 +142,7 @@ async fn went_before_another(held_for: &[Duration]) -> usize {
     // Else the lock may be free when the first of them asks, and be given back before the second has come after it.
     let lock = Scope::Name(LeaseName::new("a").unwrap());
     let waits = || async { store.ends.lock().unwrap().contains(&lock) };
-    eventually_async(Duration::from_secs(10), "the first waits for the lock", waits).await;
+    eventually_async(PATIENCE, "the first waits for the lock", waits).await;
     assert_eq!(
         soon("the release", blocker.release()).await,
         ReleaseOutcome::Released

@@ -198,7 +198,7 @@ async fn a_lock_that_another_had_meanwhile_is_not_told_as_released_to_who_hands_
     waiters.spawn(async move { soon("the lock", waits.lock("a")).await.unwrap().token() });
     until_all_wait(&manager, 2).await;
     end_by_force(&site, "a").await;
-    let elsewhere = site.long_manager("b");
+    let elsewhere = site.manager("b");
     let mut theirs = soon("the lock", elsewhere.lock("a")).await.unwrap();
     assert_eq!(
         soon("the release", theirs.release()).await,
@@ -268,7 +268,7 @@ async fn a_lock_that_was_handed_on_and_the_answer_was_lost_is_not_told_as_a_loss
     eventually_async(LONG_BEFORE, "it is handed on", is_handed_on).await;
     // As if it had expired, before this process hears from its store again.
     end_by_force(&site, "a").await;
-    let elsewhere = site.long_manager("b");
+    let elsewhere = site.manager("b");
     let theirs = soon("the lock", elsewhere.lock("a")).await.unwrap();
     store.attempts.add_permits(Semaphore::MAX_PERMITS / 2);
     let released = soon("the release", release).await.unwrap();
@@ -316,7 +316,7 @@ async fn a_lock_whose_release_surely_failed_and_that_another_has_is_told_as_a_lo
         let builder = LockManager::builder(store.clone()).timing(long_lock_timing());
         let manager = builder.build().unwrap();
         let mut lock = soon("the lock", manager.lock("a")).await.unwrap();
-        let elsewhere = site.long_manager("b");
+        let elsewhere = site.manager("b");
         let (released, theirs) = tokio::join!(soon("the release", lock.release()), async {
             let has_failed = async || store.releases.load(Ordering::SeqCst) > 1;
             eventually_async(LONG_BEFORE, "a second try", has_failed).await;

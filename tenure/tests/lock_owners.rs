@@ -158,8 +158,8 @@ async fn each_handle_of_an_owner_goes_once_by_its_task_or_by_its_release() {
 #[tokio::test]
 async fn one_more_handle_extends_the_lock_long_before_the_next_beat() {
     let site = Site::new();
-    // A beat in 16 s, and an extension on demand from 2 s on.
-    let timing = LockTimingOptions::new(Duration::from_secs(48)).check().unwrap();
+    // A beat in 80 s, and an extension on demand from 10 s on.
+    let timing = LockTimingOptions::new(Duration::from_secs(240)).check().unwrap();
     let manager = site
         .manager_builder("a")
         .timing(timing)
@@ -170,7 +170,7 @@ async fn one_more_handle_extends_the_lock_long_before_the_next_beat() {
     let outer = soon("the outer", owner.lock("a")).await.unwrap();
     let before = outer.until();
     drop(soon("too soon", owner.lock("a")).await.unwrap());
-    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    tokio::time::sleep(Duration::from_millis(10_100)).await;
     assert_eq!(outer.until(), before, "it was taken a moment before");
     let _inner = soon("the inner", owner.lock("a")).await.unwrap();
     let extended = async {
@@ -178,40 +178,46 @@ async fn one_more_handle_extends_the_lock_long_before_the_next_beat() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let long_before_the_beat = tokio::time::timeout(Duration::from_secs(10), extended);
-    long_before_the_beat.await.expect("extended on demand");
+    soon("extended on demand, and long before the beat", extended).await;
 }
+
+/// So short that a test may wait for the loss.
+const MAX_HOLD: Duration = Duration::from_secs(1);
 
 #[tokio::test]
 async fn an_owner_whose_lock_was_lost_takes_it_anew_and_extends_nothing() {
     let site = Site::new();
-    let ttl = crate::harness::lock_timing().lease().ttl().duration();
     let manager = site
         .manager_builder("a")
         .reentrancy(Reentrancy::Counted)
-        .max_hold(ttl / 3)
+        .max_hold(MAX_HOLD)
         .build()
         .unwrap();
     let owner = manager.owner();
     let lost = soon("the lock", owner.lock("a")).await.unwrap();
     soon("the loss", lost.lost()).await;
-    let next = soon("anew", owner.lock("a")).await.unwrap();
+    let mut next = soon("anew", owner.lock("a")).await.unwrap();
     assert!(next.token() > lost.token());
     assert_eq!(lost.authority(), Authority::None);
     drop(lost);
-    assert!(
-        matches!(soon("another handle", owner.lock("a")).await, Ok(lock) if lock.token() == next.token())
-    );
+    // A loaded machine may have lost that one, too, before there is another handle.
+    for _handle in 0..10 {
+        let another = soon("another handle", owner.lock("a")).await.unwrap();
+        if another.token() == next.token() {
+            return;
+        }
+        next = another;
+    }
+    panic!("each handle was another term");
 }
 
 #[tokio::test]
 async fn each_of_several_handles_that_is_released_after_a_loss_says_so() {
     let site = Site::new();
-    let ttl = crate::harness::lock_timing().lease().ttl().duration();
     let manager = site
         .manager_builder("a")
         .reentrancy(Reentrancy::Counted)
-        .max_hold(ttl / 3)
+        .max_hold(MAX_HOLD)
         .build()
         .unwrap();
     let owner = manager.owner();

@@ -1,6 +1,6 @@
 //! Who has no time to wait.
 use crate::harness::counting::Counting;
-use crate::harness::{Site, lock_timing, pass_on, soon};
+use crate::harness::{Site, lock_timing, long_lock_timing, pass_on, soon};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::core::{Answer, Fault, LeasePage, Page};
@@ -11,7 +11,7 @@ use tenure::{
 /// With no time at all there is one look, and a store that needs longer than somebody is patient is no reason to refuse.
 #[tokio::test]
 async fn a_free_lock_is_had_with_no_patience_and_one_that_is_held_is_not() {
-    let site = Site::new();
+    let site = Site::in_memory();
     let (ours, theirs) = (site.manager("ours"), site.manager("theirs"));
     for patience in [Duration::ZERO, Duration::from_micros(50)] {
         let mut lock = soon("a free one", ours.try_lock_for("a", patience))
@@ -35,13 +35,13 @@ async fn a_free_lock_is_had_with_no_patience_and_one_that_is_held_is_not() {
 /// A look in order, or at whose the name is, takes two requests, each of which is answered within its own time.
 #[tokio::test]
 async fn a_look_of_two_requests_is_made_though_both_take_longer_than_one_may() {
-    let timing = LockTimingOptions::new(Duration::from_secs(40)).check().unwrap();
+    let timing = LockTimingOptions::new(Duration::from_secs(100)).check().unwrap();
     let slow = |site: &Site| {
         let mut store = Counting::new(site.store());
         store.delay = timing.lease().request_timeout() * 3 / 5;
         LockManager::builder(Arc::new(store)).timing(timing)
     };
-    let (one, other) = (Site::new(), Site::new());
+    let (one, other) = (Site::in_memory(), Site::in_memory());
     let fair = slow(&one).fairness(Fairness::Fair).build().unwrap();
     let tagged = slow(&other).owner_tag("billing").build().unwrap();
     let (fair, tagged) = tokio::join!(
@@ -91,7 +91,7 @@ async fn a_wait_in_order_ends_where_nobody_may_list_who_waits() {
     let site = Site::new();
     let store = Arc::new(Unlisted { inner: site.store() });
     let builder = LockManager::builder(store).fairness(Fairness::Fair);
-    let manager = builder.timing(lock_timing()).build().unwrap();
+    let manager = builder.timing(long_lock_timing()).build().unwrap();
     match soon("the refusal", manager.lock("a")).await {
         Err(LockError::Store(error)) => assert_eq!(error.fault, Fault::Forbidden, "{error}"),
         other => panic!("{other:?}"),

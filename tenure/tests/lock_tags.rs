@@ -1,6 +1,6 @@
 //! Names that two applications use by mistake: whoever had it first keeps it, the other is refused.
 use crate::harness::counting::Counting;
-use crate::harness::{Site, lock_timing, long_lock_timing, pass_on, soon};
+use crate::harness::{Site, long_lock_timing, pass_on, soon};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::core::{Answer, Fault, Lease, Occupancy};
@@ -34,7 +34,7 @@ async fn an_intruder_is_refused_every_time_and_the_owner_keeps_its_name() {
     let billing = site.manager_builder("x").owner_tag("billing").build().unwrap();
     let store = Arc::new(Counting::new(site.store()));
     let stock = LockManager::builder(store.clone()).owner_tag("stock");
-    let stock = stock.timing(lock_timing()).build().unwrap();
+    let stock = stock.timing(long_lock_timing()).build().unwrap();
     let mut lock = soon("the owner", billing.lock("a")).await.unwrap();
     assert_eq!(
         soon("the release", lock.release()).await,
@@ -130,7 +130,7 @@ async fn a_store_in_which_nobody_may_look_is_not_asked_for_ever() {
     let site = Site::new();
     let store = Arc::new(Forbidding { inner: site.store() });
     let manager = LockManager::builder(store).owner_tag("billing");
-    let manager = manager.timing(lock_timing()).build().unwrap();
+    let manager = manager.timing(long_lock_timing()).build().unwrap();
     match soon("the refusal", manager.lock("a")).await {
         Err(LockError::Store(error)) => assert_eq!(error.fault, Fault::Forbidden, "{error}"),
         other => panic!("{other:?}"),

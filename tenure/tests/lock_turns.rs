@@ -83,7 +83,7 @@ async fn those_who_followed_one_that_leaves_enter_the_queue_behind_all_others() 
 #[tokio::test]
 async fn who_waits_for_a_lock_for_longer_than_a_ttl_keeps_the_turn_and_so_does_who_follows() {
     let site = Site::new();
-    let blocker = site.long_manager("blocker");
+    let blocker = site.manager("blocker");
     let many = fair(&site, "many", short());
     let held = soon("the blocker", blocker.lock("a")).await.unwrap();
     let turn = soon("the turn before", blocker.turn("a")).await.unwrap();

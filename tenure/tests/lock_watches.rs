@@ -61,7 +61,7 @@ fn builder(store: SharedStore, candidate: &str) -> LockManagerBuilder {
 #[tokio::test]
 async fn who_waits_for_a_lock_watches_for_its_end_and_who_campaigns_for_everything() {
     let site = Site::new();
-    let holder = site.long_manager("holder");
+    let holder = site.manager("holder");
     let mut lock = soon("the lock", holder.lock("a")).await.unwrap();
     let store = Arc::new(Noting::over(site.store()));
     for fairness in [Fairness::Barging, Fairness::Fair] {
@@ -168,7 +168,7 @@ async fn who_waits_in_order_looks_while_no_watch_can_be_had() {
 #[tokio::test]
 async fn the_watch_of_a_waiter_that_leaves_while_its_attempt_fails_is_ended() {
     let site = Site::new();
-    let holder = site.long_manager("holder");
+    let holder = site.manager("holder");
     let _lock = soon("the lock", holder.lock("a")).await.unwrap();
     let store = Told::over(site.store());
     let builder = LockManager::builder(store.clone()).candidate("waiter");
@@ -199,7 +199,7 @@ async fn the_watch_of_a_waiter_that_leaves_while_its_attempt_fails_is_ended() {
 /// It was left running for a ttl, in case that somebody waits again; and somebody does.
 #[tokio::test]
 async fn a_watch_that_is_needed_again_is_not_ended_for_having_been_idle() {
-    let site = Site::new();
+    let site = Site::in_memory();
     let timing = enduring_lock_timing();
     let manager = |id| site.manager_builder(id).timing(timing).build().unwrap();
     let (theirs, ours) = (manager("theirs"), manager("ours"));
@@ -227,7 +227,7 @@ async fn a_watch_that_is_needed_again_is_not_ended_for_having_been_idle() {
 async fn the_watch_of_one_who_waits_no_longer_is_ended() {
     for has_it in [true, false] {
         let site = Site::new();
-        let holder = site.long_manager("holder");
+        let holder = site.manager("holder");
         let mut lock = soon("the lock", holder.lock("a")).await.unwrap();
         let store = Told::over(site.store());
         let builder = LockManager::builder(store.clone()).candidate("waiter");

@@ -1,6 +1,6 @@
 //! Taking locks, waiting for them, giving them back, on a real store.
 use crate::harness::counting::Counting;
-use crate::harness::{LONG_BEFORE, Site, enduring_lock_timing, lock_timing, long_lock_timing, soon};
+use crate::harness::{LONG_BEFORE, PATIENCE, Site, enduring_lock_timing, long_lock_timing, soon};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure::core::Occupancy;
@@ -12,12 +12,12 @@ use tokio::sync::Semaphore;
 
 async fn wait_until_vacant(site: &Site, name: &str) {
     let vacant = || async { site.record(name).await.unwrap().occupancy() == Occupancy::Vacant };
-    eventually_async(Duration::from_secs(10), "the lock is given back", vacant).await;
+    eventually_async(PATIENCE, "the lock is given back", vacant).await;
 }
 
 async fn wait_until_idle(manager: &LockManager) {
     let idle = || async { manager.locks() == 0 };
-    eventually_async(Duration::from_secs(10), "nobody waits and nobody holds", idle).await;
+    eventually_async(PATIENCE, "nobody waits and nobody holds", idle).await;
 }
 
 #[tokio::test]
@@ -26,7 +26,7 @@ async fn a_lock_is_held_and_released_and_its_token_rises() {
     let manager = site.manager("a");
     let mut first = soon("the first", manager.lock("orders/7")).await.unwrap();
     assert!(matches!(first.authority(), Authority::Held { .. }));
-    assert!(first.remaining() > Duration::from_secs(1));
+    assert!(first.remaining() > LONG_BEFORE);
     assert_eq!((first.name().as_str(), manager.locks()), ("orders/7", 1));
     let token = first.token();
     assert_eq!(first.check(), Ok(token));
@@ -91,7 +91,7 @@ async fn a_release_that_nobody_waits_for_any_more_is_made_and_can_be_asked_for_a
 #[tokio::test]
 async fn one_look_tells_who_holds_it_and_costs_no_wait() {
     let site = Site::new();
-    let (ours, theirs) = (site.long_manager("ours"), site.long_manager("theirs"));
+    let (ours, theirs) = (site.manager("ours"), site.manager("theirs"));
     let lock = soon("their lock", theirs.lock("a")).await.unwrap();
     let began = Instant::now();
     match soon("one look", ours.try_lock("a")).await {
@@ -139,7 +139,7 @@ async fn a_bounded_wait_ends_in_time_and_leaves_nothing_behind() {
 #[tokio::test]
 async fn a_release_wakes_whoever_waits_elsewhere_long_before_the_lock_would_end() {
     let site = Site::new();
-    let (ours, theirs) = (site.long_manager("ours"), site.long_manager("theirs"));
+    let (ours, theirs) = (site.manager("ours"), site.manager("theirs"));
     let lock = soon("their lock", theirs.lock("a")).await.unwrap();
     let waiting = tokio::spawn(async move { (ours.lock("a").await, ours) });
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -190,7 +190,7 @@ async fn a_dropped_attempt_leaves_nothing_held_whenever_it_is_dropped() {
     // Else a fast disk has answered before anybody can leave.
     store.delay = Duration::from_millis(2);
     let builder = LockManager::builder(Arc::new(store)).candidate("hasty");
-    let manager = builder.timing(lock_timing()).build().unwrap();
+    let manager = builder.timing(long_lock_timing()).build().unwrap();
     let measured = Instant::now();
     drop(soon("the first", manager.lock("measured")).await.unwrap());
     // From nothing to twice what a grant takes on this machine.
@@ -262,7 +262,7 @@ async fn a_leaked_guard_is_released_when_its_task_has_ended() {
 #[tokio::test]
 async fn a_guard_that_its_own_task_leaks_is_released_at_once() {
     let site = Site::new();
-    let manager = site.long_manager("a");
+    let manager = site.manager("a");
     let lock = soon("spawned", manager.lock("spawned")).await.unwrap();
     let began = Instant::now();
     let task = lock.spawn(|lock| async move {
@@ -284,16 +284,19 @@ async fn a_guard_that_its_own_task_leaks_is_released_at_once() {
 #[tokio::test]
 async fn a_lock_is_not_extended_past_its_longest_hold() {
     let site = Site::new();
-    let ttl = lock_timing().lease().ttl().duration();
-    let manager = site.manager_builder("a").max_hold(ttl).build().unwrap();
+    let timing = enduring_lock_timing();
+    // Longer than the ttl: it is extended, and then it is not.
+    let max_hold = timing.lease().ttl().duration() + Duration::from_secs(1);
+    let builder = site.manager_builder("a").timing(timing).max_hold(max_hold);
+    let manager = builder.build().unwrap();
     let began = Instant::now();
     let lock = soon("the lock", manager.lock("a")).await.unwrap();
     let loss = soon("the loss", lock.lost()).await;
     let held_for = began.elapsed();
-    assert!(held_for >= ttl, "{held_for:?}");
+    assert!(held_for >= max_hold, "{held_for:?}");
     // By the store's clock, however late this process hears of its loss.
     let record = site.record("a").await.unwrap();
-    assert!(record.held_for - record.renewed_ago <= ttl, "{record:?}");
+    assert!(record.held_for - record.renewed_ago <= max_hold, "{record:?}");
     assert!(loss.to_string().contains("max_hold"), "{loss}");
     let next = soon("the next", manager.lock("a")).await.unwrap();
     assert!(next.token() > lock.token());
@@ -383,7 +386,7 @@ async fn what_a_dropped_attempt_takes_later_is_given_back() {
     let is_sent = || async { store.acquisitions() == 1 };
     tokio::select! {
         taken = manager.lock("a") => panic!("{taken:?}"),
-        () = eventually_async(Duration::from_secs(10), "the request is sent", is_sent) => {}
+        () = eventually_async(PATIENCE, "the request is sent", is_sent) => {}
     }
     assert!(site.record("a").await.is_none());
     // Long enough for the driver to hear of it, if nothing else is slow.
@@ -393,7 +396,7 @@ async fn what_a_dropped_attempt_takes_later_is_given_back() {
         let record = site.record("a").await;
         record.is_some_and(|lease| lease.occupancy() == Occupancy::Vacant)
     };
-    eventually_async(Duration::from_secs(10), "it is given back", given_back).await;
+    eventually_async(PATIENCE, "it is given back", given_back).await;
 }
 
 #[tokio::test]
@@ -401,7 +404,7 @@ async fn a_lock_whose_task_has_ended_is_handed_on_to_whoever_waits_here() {
     let site = Site::new();
     let store = Arc::new(Counting::new(site.store()));
     let manager = LockManager::builder(store.clone())
-        .timing(lock_timing())
+        .timing(enduring_lock_timing())
         .build()
         .unwrap();
     let task = tokio::spawn(async {});

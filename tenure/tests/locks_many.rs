@@ -17,7 +17,7 @@ async fn a_beat_extends_all_locks_in_sqlite_and_one_that_is_lost_disturbs_none()
             .unwrap();
         assert_eq!(changed, 1);
     };
-    let ttl = Duration::from_secs(9);
+    let ttl = Duration::from_secs(20);
     many::a_beat_extends_all_and_one_that_is_lost_disturbs_none(site.store(), ttl, tamper).await;
 }
 

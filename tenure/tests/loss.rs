@@ -1,6 +1,6 @@
 //! Losing, for real reasons, and never believing longer than the lease lasts.
 
-use crate::harness::{Site, pass_on, soon};
+use crate::harness::{Site, enduring_timing, pass_on, soon, timing};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -64,7 +64,7 @@ async fn a_guarded_future_is_dropped_at_the_loss() {
         }
     }
     let site = Site::new();
-    let election = site.election("first");
+    let election = Site::election_of(site.store(), "first", timing());
     let leadership = soon("the campaign", election.campaign()).await.unwrap();
     let _lock = site.lock();
     let dropped = Arc::new(AtomicBool::new(false));
@@ -110,7 +110,7 @@ async fn loss_is_told_at_the_deadline_even_if_the_elections_thread_hangs() {
         inner: site.store(),
         hangs: hangs.clone(),
     });
-    let election = Site::election_in(store, "first");
+    let election = Site::election_of(store, "first", timing());
     let leadership = soon("the campaign", election.campaign()).await.unwrap();
     hangs.store(true, Ordering::SeqCst);
     let told = soon("the loss", leadership.lost()).await;
@@ -135,7 +135,7 @@ fn hanging(site: &Site) -> Arc<HangingDisk> {
 #[tokio::test]
 async fn guarded_work_makes_no_step_after_its_deadline_though_nobody_knows_the_cause_yet() {
     let site = Site::new();
-    let election = Site::election_in(hanging(&site), "first");
+    let election = Site::election_of(hanging(&site), "first", timing());
     let leadership = soon("the campaign", election.campaign()).await.unwrap();
     let steps_too_late = AtomicU32::new(0);
     let work = async {
@@ -157,7 +157,7 @@ async fn guarded_work_makes_no_step_after_its_deadline_though_nobody_knows_the_c
 #[tokio::test]
 async fn work_that_an_election_runs_makes_no_step_after_its_deadline_either() {
     let site = Site::new();
-    let election = Site::election_in(hanging(&site), "first");
+    let election = Site::election_of(hanging(&site), "first", timing());
     let steps_too_late = Arc::new(AtomicU32::new(0));
     let (late, mut runs) = (steps_too_late.clone(), 0);
     let run = tokio::spawn(async move {
@@ -206,7 +206,7 @@ async fn guarded_work_that_would_end_after_its_deadline_is_told_as_lost() {
 #[tokio::test]
 async fn who_gives_back_a_lost_term_when_the_next_goes_on_is_answered() {
     let site = Site::new();
-    let election = site.election("first");
+    let election = Site::election_of(site.store(), "first", enduring_timing());
     let lost = soon("the campaign", election.campaign()).await.unwrap();
     let lock = site.lock();
     soon("the loss", lost.lost()).await;

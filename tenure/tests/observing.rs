@@ -32,11 +32,11 @@ impl LeaseStore for Lagging {
 #[tokio::test]
 async fn an_observer_passes_over_an_old_record_and_looks_again_soon() {
     let site = Site::new();
-    let first = site.long_election("first");
+    let first = site.election("first");
     let leadership = soon("the first term", first.campaign()).await.unwrap();
     let old = site.record("job").await.unwrap();
     leadership.step_down().await;
-    let second = site.long_election("second");
+    let second = site.election("second");
     let leadership = soon("the second term", second.campaign()).await.unwrap();
     let store = Arc::new(Lagging {
         inner: site.store(),

@@ -1,7 +1,7 @@
 //! What must hold of many locks, whatever store they are in.
 
 use super::counting::Counting;
-use super::soon;
+use super::{soon, within};
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -70,6 +70,9 @@ async fn take(manager: &Arc<LockManager>) -> Vec<Lock> {
 const TASKS: usize = 64;
 const TURNS: usize = 4;
 
+/// Each of the turns waits for a disk.
+const PATIENCE_FOR_ALL: Duration = Duration::from_secs(180);
+
 /// 64 tasks in four managers, as in four processes, read, change and write one number: nothing is lost, by the
 /// recorded history, in the order of the tokens.
 pub async fn sixty_four_tasks_lose_no_update(stores: [SharedStore; 4]) {
@@ -90,9 +93,12 @@ pub async fn sixty_four_tasks_lose_no_update(stores: [SharedStore; 4]) {
             })
         })
         .collect();
-    for task in tasks {
-        soon("the turns of a task", task).await.unwrap();
-    }
+    let all = async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    };
+    within(PATIENCE_FOR_ALL, "the turns of all tasks", all).await;
     let history = history.lock().unwrap();
     assert_eq!(history.len(), TASKS * TURNS);
     for (index, (token, read)) in history.iter().enumerate() {
@@ -113,7 +119,12 @@ pub async fn a_row_that_is_kept_locked_costs_its_own_lock_alone<Keeping>(
     Keeping: Future<Output = ()>,
 {
     // So short that a request may take less than these servers' own bounds on a wait for a row.
-    let timing = LockTimingOptions::new(Duration::from_secs(4)).check().unwrap();
+    let timing = LockTimingOptions {
+        // Those that are not locked outlast a stall of three seconds.
+        beat_every: Some(Duration::from_millis(500)),
+        ..LockTimingOptions::new(Duration::from_secs(4))
+    };
+    let timing = timing.check().unwrap();
     let manager = LockManager::builder(store).timing(timing).build().unwrap();
     let mut locks = Vec::new();
     for name in ["one", "two", "three"] {

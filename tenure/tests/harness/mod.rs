@@ -49,17 +49,14 @@ impl Site {
         Arc::new(SqliteStore::open(self.file()).unwrap())
     }
 
+    /// One whose terms nothing ends within a test: see [`long_timing`].
     pub fn election(&self, candidate: &str) -> Election {
         Self::election_in(self.store(), candidate)
     }
 
+    /// As [`election`](Self::election), in a store of the test's own.
     pub fn election_in(store: SharedStore, candidate: &str) -> Election {
-        Self::election_of(store, candidate, timing())
-    }
-
-    /// One whose terms nothing ends within a test: see [`long_timing`].
-    pub fn long_election(&self, candidate: &str) -> Election {
-        Self::election_of(self.store(), candidate, long_timing())
+        Self::election_of(store, candidate, long_timing())
     }
 
     pub fn election_of(store: SharedStore, candidate: &str, timing: Timing) -> Election {
@@ -70,21 +67,16 @@ impl Site {
             .unwrap()
     }
 
-    /// A lock manager with a handle of its own, as another process would have.
+    /// A lock manager with a handle of its own, as another process would have, whose locks nothing ends within a test: see
+    /// [`long_timing`].
     pub fn manager(&self, candidate: &str) -> LockManager {
         self.manager_builder(candidate).build().unwrap()
-    }
-
-    /// One whose locks nothing ends within a test: see [`long_timing`].
-    pub fn long_manager(&self, candidate: &str) -> LockManager {
-        let builder = self.manager_builder(candidate).timing(long_lock_timing());
-        builder.build().unwrap()
     }
 
     pub fn manager_builder(&self, candidate: &str) -> LockManagerBuilder {
         LockManager::builder(self.store())
             .candidate(candidate)
-            .timing(lock_timing())
+            .timing(long_lock_timing())
     }
 
     /// What the store says of a lease.
@@ -101,7 +93,7 @@ impl Site {
     }
 }
 
-/// A lease of 3 s: short enough to wait for, long enough for a machine that is busy with other tests.
+/// A lease of 3 s, for a test that waits until it has ended: one that is to be held throughout a stall lasts longer.
 pub fn timing() -> Timing {
     Timing::of(Ttl::from_secs(3).unwrap())
 }
@@ -143,10 +135,18 @@ pub fn long_lock_timing() -> LockTiming {
 /// Long before a lease of [`long_timing`] ends, or is renewed.
 pub const LONG_BEFORE: Duration = Duration::from_secs(10);
 
+/// How long a test waits for what must happen, on a machine however busy; a lease of [`long_timing`] lasts longer.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Fails a test that hangs.
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(Duration::from_secs(30), future).await {
+    within(PATIENCE, what, future).await
+}
+
+/// As [`soon`], for what is much work.
+pub async fn within<T>(patience: Duration, what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(patience, future).await {
         Ok(outcome) => outcome,
-        Err(_) => panic!("{what}: not within 30 s"),
+        Err(_) => panic!("{what}: not within {patience:?}"),
     }
 }

@@ -1,6 +1,6 @@
 //! A lock that goes from one holder to the next within a process.
 use crate::harness::counting::Counting;
-use crate::harness::{LONG_BEFORE, Site, long_lock_timing, pass_on, soon};
+use crate::harness::{LONG_BEFORE, PATIENCE, Site, long_lock_timing, pass_on, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -319,7 +319,7 @@ async fn a_lock_whose_release_surely_failed_and_that_another_has_is_told_as_a_lo
         let elsewhere = site.manager("b");
         let (released, theirs) = tokio::join!(soon("the release", lock.release()), async {
             let has_failed = async || store.releases.load(Ordering::SeqCst) > 1;
-            eventually_async(LONG_BEFORE, "a second try", has_failed).await;
+            eventually_async(PATIENCE, "a second try", has_failed).await;
             end_by_force(&site, "a").await;
             let mut theirs = soon("the lock", elsewhere.lock("a")).await.unwrap();
             if !is_held {
@@ -375,6 +375,8 @@ impl Watch for LateWatch {
 async fn a_process_that_wants_the_lock_again_and_again_lets_others_have_it() {
     /// It stands back after the first row, the third, the seventh, and so on: this is the eighth time, and all before were in vain.
     const RELEASES_MAX: u32 = 128;
+    /// Of so many turns three are had in time: each time it stands back for milliseconds, in which a busy machine may not wake another.
+    const TURNS_MAX: usize = 20;
     let site = Site::in_memory();
     let (store, manager) = counted(&site);
     let over = Arc::new(AtomicU32::new(0));
@@ -389,20 +391,21 @@ async fn a_process_that_wants_the_lock_again_and_again_lets_others_have_it() {
             })
         })
         .collect();
-    eventually_async(LONG_BEFORE, "they are at it", || async { store.releases() > 2 }).await;
+    eventually_async(PATIENCE, "they are at it", || async { store.releases() > 2 }).await;
     let other = LockManager::builder(Arc::new(Late { inner: site.store() }))
         .candidate("other")
         .timing(long_lock_timing())
         .build()
         .unwrap();
-    for _turn in 0..3 {
+    let mut rows_first = Vec::new();
+    while rows_first.iter().filter(|rows| **rows <= RELEASES_MAX).count() < 3 {
+        assert!(rows_first.len() < TURNS_MAX, "{rows_first:?} rows first");
         let before = store.releases();
         let lock = soon("the lock", other.lock("a")).await.unwrap();
-        let releases = store.releases() - before;
-        assert!(releases <= RELEASES_MAX, "{releases} rows first");
+        rows_first.push(store.releases() - before);
         let taken = store.acquisitions();
         drop(lock);
-        eventually_async(LONG_BEFORE, "they have it again", || async {
+        eventually_async(PATIENCE, "they have it again", || async {
             store.acquisitions() > taken + 20
         })
         .await;

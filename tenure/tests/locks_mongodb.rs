@@ -1,5 +1,5 @@
 //! Locks in MongoDB: many, contended, and through the faults of the network.
-use crate::harness::{LONG_BEFORE, long_lock_timing, many, soon};
+use crate::harness::{LONG_BEFORE, PATIENCE, long_lock_timing, many, soon};
 use mongodb::bson::{Document, doc};
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +59,7 @@ async fn a_timed_out_attempt_that_the_store_applied_is_found_and_released() {
     let set = ReplicaSet::start(Size::One).await.unwrap();
     let proxy = FaultProxy::mongodb(set.address(0)).unwrap();
     let store = connect(&proxy.mongodb_uri()).await;
-    let manager = manager(store.clone());
+    let manager = long_manager(store.clone());
     let direct = connect(&set.uri()).await;
     let name = LeaseName::new("a").unwrap();
     // A connection for the request: opening one would need an answer, too.
@@ -67,13 +67,13 @@ async fn a_timed_out_attempt_that_the_store_applied_is_found_and_released() {
     assert_eq!([one.unwrap(), two.unwrap()], [None, None]);
     // The server applies the request and its answer never comes.
     proxy.set(Fault::HalfOpen);
-    let outcome = soon("the attempt", manager.try_lock_for("a", Duration::from_secs(3))).await;
+    let outcome = soon("the attempt", manager.try_lock_for("a", LONG_BEFORE)).await;
     assert!(matches!(outcome, Err(LockError::TimedOut { .. })), "{outcome:?}");
     let held = direct.get(&name).await.unwrap().unwrap();
     assert_eq!(held.occupancy(), Occupancy::Held, "the request was applied");
     proxy.heal();
     let vacant = || async { direct.get(&name).await.unwrap().unwrap().occupancy() == Occupancy::Vacant };
-    eventually_async(Duration::from_secs(10), "it is found and released", vacant).await;
+    eventually_async(PATIENCE, "it is found and released", vacant).await;
     drop(soon("the next", manager.lock("a")).await.unwrap());
 }
 

@@ -162,10 +162,18 @@ async fn a_campaign_whose_reply_was_lost_and_which_is_withdrawn_leaves_nothing_h
     assert_eq!([one.unwrap(), two.unwrap(), three.unwrap()], [None, None, None]);
     // The server applies the request and its answer never comes.
     proxy.set(Fault::HalfOpen);
-    let campaign = tokio::time::timeout(Duration::from_secs(3), leader.campaign()).await;
-    assert!(campaign.is_err());
-    let held = direct.get(&name).await.unwrap().unwrap();
-    assert_eq!(held.occupancy(), Occupancy::Held, "the request was applied");
+    let is_held = async || {
+        let lease = direct.get(&name).await.unwrap();
+        lease.is_some_and(|lease| lease.occupancy() == Occupancy::Held)
+    };
+    let is_applied_and_unanswered = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        eventually_async(PATIENCE, "the request is applied", is_held).await;
+    };
+    tokio::select! {
+        won = leader.campaign() => panic!("{won:?}"),
+        () = is_applied_and_unanswered => {}
+    }
     proxy.heal();
     soon("closing", leader.close()).await;
     let lease = direct.get(&name).await.unwrap().unwrap();
@@ -176,7 +184,7 @@ async fn a_campaign_whose_reply_was_lost_and_which_is_withdrawn_leaves_nothing_h
 async fn a_renewal_that_arrives_after_the_release_revives_nothing() {
     let set = ReplicaSet::start(Size::One).await.unwrap();
     let proxy = FaultProxy::mongodb(set.address(0)).unwrap();
-    let leader = election(connect(&proxy.mongodb_uri()).await, "leader", short());
+    let leader = election(connect(&proxy.mongodb_uri()).await, "leader", long());
     let direct = connect(&set.uri()).await;
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
     let token = leadership.token();

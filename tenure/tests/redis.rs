@@ -83,11 +83,10 @@ async fn a_connection_that_falls_silent_costs_no_leadership() {
 #[tokio::test]
 async fn a_lost_reply_to_the_acquisition_in_redis_costs_no_second_term() {
     let (_server, proxy, leader, _standby) = behind_a_proxy().await;
-    drop(
-        soon("a campaign that teaches the server the script", leader.campaign())
-            .await
-            .unwrap(),
-    );
+    let teaching = soon("a campaign that teaches the server the script", leader.campaign());
+    let leadership = teaching.await.unwrap();
+    // Its release would meet the fault, else.
+    soon("the release", leadership.step_down()).await;
     proxy.next_commands(1, "EVALSHA", RequestFault::CutAfter);
     let other = Election::builder("other", connect(&format!("redis://{}", proxy.address())).await)
         .candidate("leader")

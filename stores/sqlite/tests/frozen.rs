@@ -11,6 +11,8 @@ use tenure_testkit::Process;
 fn as_a_child() {
     let Some((role, file)) = role() else { return };
     let connection = rusqlite::Connection::open(&file).unwrap();
+    // Whoever waits for the end of the write does not wait for a disk besides.
+    connection.execute_batch("PRAGMA synchronous = OFF").unwrap();
     connection
         .execute_batch("BEGIN IMMEDIATE; UPDATE lease SET owner = 'half-done', token = token + 1000000")
         .unwrap();
@@ -50,6 +52,10 @@ fn assert_says_who(error: &StoreError, scratch: &Scratch) {
     }
 }
 
+/// How often a thread serves others, at least, in one wait of two seconds; and how often such a wait is begun.
+const SERVED_LEAST: u32 = 20;
+const WAITS_MAX: usize = 5;
+
 #[tokio::test(flavor = "current_thread")]
 async fn a_frozen_writer_stops_writes_within_a_bound_and_no_reads() {
     let scratch = Scratch::new();
@@ -71,24 +77,32 @@ async fn a_frozen_writer_stops_writes_within_a_bound_and_no_reads() {
     assert_eq!(lease.token, first.token);
 
     // Writes wait, end, and say who stands in the way. Meanwhile this very thread serves others.
-    let began = Instant::now();
-    let mut served = 0;
     let request = asker.acquire("another");
-    let waiting = store.acquire(&request);
-    let serving = async {
-        loop {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-            served += 1;
-        }
-    };
-    let refused = tokio::select! {
-        refused = waiting => refused.unwrap_err(),
-        () = serving => unreachable!("it never ends"),
-    };
-    assert_says_who(&refused, &scratch);
-    assert!(refused.message.contains("another"), "{refused}");
-    assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
-    assert!(served > 20, "the thread was blocked: it served {served} times");
+    let mut served_in_each = Vec::new();
+    while served_in_each.iter().all(|served| *served <= SERVED_LEAST) {
+        // A machine that stands still keeps it from serving, too.
+        assert!(
+            served_in_each.len() < WAITS_MAX,
+            "the thread was blocked: it served {served_in_each:?} times"
+        );
+        let began = Instant::now();
+        let mut served = 0;
+        let waiting = store.acquire(&request);
+        let serving = async {
+            loop {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                served += 1;
+            }
+        };
+        let refused = tokio::select! {
+            refused = waiting => refused.unwrap_err(),
+            () = serving => unreachable!("it never ends"),
+        };
+        assert_says_who(&refused, &scratch);
+        assert!(refused.message.contains("another"), "{refused}");
+        assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
+        served_in_each.push(served);
+    }
     let renewed = store.renew(&[asker.renew("job", first.token)]).await;
     assert_says_who(renewed[0].as_ref().unwrap_err(), &scratch);
     let released = store.release(&[asker.release("job", first.token)]).await;
@@ -114,7 +128,7 @@ async fn a_waiting_request_goes_through_when_the_writer_thaws_or_ends() {
         let first = grant(&store, &asker, "job").await;
         let writer = frozen_writer_that(role, &scratch);
         let end = async {
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
             match role {
                 THAWS => {
                     std::fs::write(scratch.file().with_extension(THAWS), "").unwrap();
@@ -146,8 +160,11 @@ async fn a_dropped_request_leaves_nothing_locked() {
     let _first = grant(&store, &asker, "job").await;
     let writer = frozen_writer(&scratch);
     let request = asker.acquire("another");
+    let began = Instant::now();
     let dropped = tokio::time::timeout(Duration::from_millis(100), store.acquire(&request)).await;
-    assert!(dropped.is_err(), "{dropped:?}");
+    // On a machine that stood still it has waited for as long as it may, and was refused.
+    let was_refused = began.elapsed() >= Duration::from_secs(2) && matches!(dropped, Ok(Err(_)));
+    assert!(dropped.is_err() || was_refused, "{dropped:?}");
     writer.kill_tree();
     let _granted = grant(&other, &Asker::new("second"), "another").await;
 }

@@ -100,15 +100,20 @@ async fn ten_ttls_count_at_least_whatever_is_asked_for() {
     let mut at_once = unused_for_a_day(Purging::Removes);
     at_once.unused_for = Duration::ZERO;
     assert_eq!(purge(&store, &at_once).await.unused, vec![]);
-    scratch.sql("UPDATE lease SET last_renewed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-329 seconds')");
+    // The clock has passed its token long since: by that alone it would be removed.
+    scratch.sql("UPDATE lease SET token = token - 400000");
+    let renewed_before = |seconds: u32| {
+        scratch.sql(&format!(
+            "UPDATE lease SET last_renewed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{seconds} seconds')"
+        ));
+    };
+    renewed_before(310);
     assert_eq!(
         purge(&store, &at_once).await.unused,
         vec![],
         "30 s, and ten times 30 s"
     );
-    scratch.sql(
-        "UPDATE lease SET token = token - 331000, last_renewed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-331 seconds')",
-    );
+    renewed_before(331);
     assert_eq!(purge(&store, &at_once).await.unused, vec![name("job")]);
 }
 

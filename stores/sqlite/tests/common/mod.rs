@@ -23,9 +23,18 @@ pub struct Scratch {
 
 impl Scratch {
     pub fn new() -> Self {
+        Self::within(&std::env::temp_dir())
+    }
+
+    /// In memory, for a test whose subject is not the disk: nothing waits for one.
+    pub fn in_memory() -> Self {
+        Self::within(Path::new("/dev/shm"))
+    }
+
+    fn within(place: &Path) -> Self {
         let directory = tempfile::Builder::new()
             .prefix("tenure-sqlite-")
-            .tempdir()
+            .tempdir_in(place)
             .unwrap();
         Self { directory }
     }

@@ -1,7 +1,9 @@
 //! Attempts whose members have confirmed different tokens for them, as links broke and healed meanwhile.
 
-use crate::common::{connection, granted, in_every_member, renewal, request, seconds, take};
-use std::time::Duration;
+use crate::common::{
+    connection, granted, hosts, in_every_member, quorum_at, renewal, request, seconds, take,
+};
+use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Acquired, FencingToken, Grant, LeaseStore, Renewed};
 use tenure_redis::QuorumStore;
 use tenure_testkit::{RedisOptions, RedisServer};
@@ -129,11 +131,14 @@ async fn attempt_that_no_majority_can_agree_on_is_superseded_and_the_next_is_gra
     }
 }
 
-/// The third has confirmed the same as the first, and is not heard: the term is nobody's, and ends at once when it is back.
+/// The third has confirmed the same as the first, and is not heard: where nobody was told of the term it is nobody's, and ends at once when
+/// that is back.
 #[tokio::test]
 async fn term_that_an_unheard_member_completed_for_a_superseded_attempt_is_given_back() {
     let case = [Has::Confirmed(0), Has::Confirmed(1), Has::Confirmed(0)];
-    let (servers, store, asked, _) = members(case).await;
+    let (servers, _, asked, _) = members(case).await;
+    // As if what granted it had not been heard.
+    let store = quorum_at(&hosts(&servers)).await;
     servers[2].freeze();
     let answer = acquire(&store, &asked, case).await;
     assert_eq!(answer, Acquired::Superseded);
@@ -147,4 +152,29 @@ async fn term_that_an_unheard_member_completed_for_a_superseded_attempt_is_given
         told => Err(format!("{told:?}")),
     })
     .await;
+}
+
+/// The same where it was granted: whoever asks once more, though it believes the term, ends with no less than it has.
+#[tokio::test]
+async fn request_that_is_made_again_and_is_split_ends_no_term_that_it_was_granted() {
+    let case = [Has::Confirmed(0), Has::Confirmed(1), Has::Confirmed(0)];
+    let (servers, store, asked, granted) = members(case).await;
+    servers[2].freeze();
+    for _ in 0..2 {
+        let answer = acquire(&store, &asked, case).await;
+        assert_eq!(answer, Acquired::Superseded);
+    }
+    servers[2].thaw();
+    let others = quorum_at(&hosts(&servers)).await;
+    let began = Instant::now();
+    // What would end it is sent at once, and then again to the member that was away.
+    while began.elapsed() < Duration::from_secs(4) {
+        assert!(is_held(&store, &asked, granted.token).await, "it is given back");
+        let rival = others.acquire(&request("job", "rival", seconds(300))).await;
+        assert!(
+            !matches!(rival, Ok(Acquired::Granted(_))),
+            "two hold it: {rival:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }

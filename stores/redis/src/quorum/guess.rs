@@ -57,7 +57,7 @@ impl Quorum {
     /// confirmed the guess.
     pub(super) async fn take_at_once(&self, request: &Acquire, guess: Offer, trying: &mut Try) -> Round {
         trying.asks(0..self.members.len());
-        trying.guesses(guess.token);
+        trying.confirms(guess.token);
         let confirmed = |answers: &[(usize, (Taken, Option<Given>))]| {
             let given = answers.iter().filter_map(|(_, (_, given))| given.as_ref());
             count_of(given, guess.token)

@@ -5,6 +5,7 @@ mod adopt;
 mod agree;
 mod candidacy;
 mod guess;
+mod latest;
 mod member;
 mod purge;
 mod read;
@@ -19,12 +20,12 @@ mod weigh;
 
 pub use store::QuorumStore;
 
+use latest::Tries;
 use member::Member;
 use rivals::Rivals;
 use std::sync::Arc;
 use tenure_core::{Certainty, Durability, Fault, StoreError};
 use tokio::sync::Semaphore;
-use tries::Tries;
 
 /// The members of a quorum.
 pub(crate) struct Quorum {
@@ -35,7 +36,7 @@ pub(crate) struct Quorum {
     durability: Durability,
     /// Who brings terms to members that missed them.
     adoptions: Arc<Semaphore>,
-    /// The acquisitions under way, and those that left something.
+    /// The acquisitions under way, those that left something, and those whose terms may be believed.
     tries: Tries,
     /// Whether anybody else asks.
     rivals: Rivals,

@@ -1,6 +1,6 @@
+use super::latest::Tries;
 use super::member::{Member, Progress};
 use super::rivals::Rivals;
-use super::tries::Tries;
 use super::watch::QuorumWatch;
 use super::{Effect, Quorum, adopt};
 use crate::SYSTEM;

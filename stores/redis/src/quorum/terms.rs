@@ -31,6 +31,12 @@ impl Quorum {
             self.renewed(request, answers.collect(), &poll)
         };
         let verdicts: Vec<_> = requests.iter().enumerate().map(verdict).collect();
+        for (request, verdict) in requests.iter().zip(&verdicts) {
+            if let Ok(Renewed::Lost(_)) = verdict {
+                self.tries
+                    .believe_no_longer(&request.name, request.incarnation, request.token);
+            }
+        }
         self.bring(requests, &poll.answers, &verdicts);
         verdicts
     }
@@ -82,6 +88,10 @@ impl Quorum {
 
     /// Gives leases back.
     pub(super) async fn release(&self, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
+        for request in requests {
+            self.tries
+                .believe_no_longer(&request.name, request.incarnation, request.token);
+        }
         let held: Vec<Option<Term>> = requests
             .iter()
             .map(|request| self.rivals.is_not_held(&request.name))

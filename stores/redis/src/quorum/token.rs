@@ -131,6 +131,11 @@ impl Mine {
         (FencingToken::successor(Some(before), 0) == Some(token)).then_some(before)
     }
 
+    /// Whether it has confirmed a token that was guessed.
+    pub(super) fn is_guess(&self) -> bool {
+        self.is_confirmed() && self.token.is_some_and(|token| self.guessed_from(token).is_some())
+    }
+
     fn can_confirm(&self, token: Option<FencingToken>, follows: Option<FencingToken>) -> bool {
         match (self.is_confirmed(), follows) {
             (true, _) => self.token == token,

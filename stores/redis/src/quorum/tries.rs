@@ -1,82 +1,14 @@
-//! The acquisitions under way, and what each knows of what it has done to the members.
+//! An acquisition under way, and what it knows of what it has done to the members.
 
+use super::latest::{Key, Latest, LettingGo};
 use super::remains::{Remains, undo};
 use super::token::Mine;
 use super::{Effect, Quorum};
 use crate::site::Site;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tenure_core::{Acquire, Acquired, Attempt, FencingToken, Incarnation, LeaseName, Release, StoreError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tenure_core::{Acquire, Acquired, FencingToken, Release, StoreError};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
-use tokio::task::AbortHandle;
-
-/// Acquisitions whose remains are let go of at once. What those beyond it leave runs out with its ttl.
-const LETTING_GO_MAX: usize = 1_024;
-
-/// Who asks for what.
-type Key = (LeaseName, Incarnation);
-
-/// The acquisitions under way, and those that left something.
-pub(super) struct Tries {
-    latest: Mutex<Latest>,
-    turns: Arc<Semaphore>,
-}
-
-/// The last acquisition of each: its number, and what lets go of its remains once it has ended.
-#[derive(Default)]
-struct Latest {
-    begun: u64,
-    by_key: BTreeMap<Key, Last>,
-}
-
-/// The last acquisition of somebody.
-struct Last {
-    number: u64,
-    attempt: Attempt,
-    /// The attempt is over, and what members have confirmed for it is given back.
-    is_over: bool,
-    /// Another of the same attempt was under way when it began, and may have been granted a token.
-    is_shared: bool,
-    /// Once it has ended.
-    letting_go: Option<LettingGo>,
-}
-
-/// Remains that are being let go of.
-struct LettingGo {
-    task: AbortHandle,
-    members: BTreeSet<usize>,
-    tokens: BTreeSet<FencingToken>,
-    has_guessed: bool,
-}
-
-impl Default for Tries {
-    fn default() -> Self {
-        Self {
-            latest: Mutex::default(),
-            turns: Arc::new(Semaphore::new(LETTING_GO_MAX)),
-        }
-    }
-}
-
-impl Tries {
-    fn lock(&self) -> MutexGuard<'_, Latest> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Latest {
-    /// The last acquisition of somebody, if it is this one.
-    fn of(&mut self, key: &Key, number: u64) -> Option<&mut Last> {
-        self.by_key.get_mut(key).filter(|last| last.number == number)
-    }
-
-    fn forget(&mut self, key: &Key, number: u64) {
-        if self.of(key, number).is_some() {
-            self.by_key.remove(key);
-        }
-    }
-}
 
 /// One acquisition. Dropped, however it ended, it has its remains let go of.
 pub(super) struct Try {
@@ -100,61 +32,31 @@ pub(super) struct Try {
     pub(super) is_alone: bool,
     /// It is one of an attempt that was split, and is being given back.
     pub(super) is_over: bool,
-    /// A token was guessed for its attempt, and nobody was granted it.
-    has_guessed: bool,
 }
 
 impl Try {
     /// The one before of the same process is over: what it left is this one's, if it is the same attempt. That of an earlier attempt
     /// goes on being let go of, and is nothing to this one.
     pub(super) fn begin(quorum: &Arc<Quorum>, request: &Acquire) -> Self {
-        let key = (request.name.clone(), request.candidate.incarnation);
-        let mut latest = quorum.tries.lock();
-        latest.begun += 1;
-        let number = latest.begun;
+        let begun = quorum.tries.lock().begin(&key_of(request), request.attempt);
         let (mut taken, mut tokens) = (BTreeSet::new(), BTreeSet::new());
-        let mut has_guessed = false;
-        let before = latest.by_key.remove(&key);
-        let is_alone = before.is_none();
-        let before = before.filter(|before| before.attempt == request.attempt);
-        // Whoever was not told that would be granted what is given back just now.
-        let is_over = before.as_ref().is_some_and(|before| before.is_over);
-        match before {
-            Some(before) if is_over => {
-                latest.by_key.insert(key, before);
-            }
-            before => {
-                let last = Last {
-                    number,
-                    attempt: request.attempt,
-                    is_over: false,
-                    is_shared: before
-                        .as_ref()
-                        .is_some_and(|before| before.is_shared || before.letting_go.is_none()),
-                    letting_go: None,
-                };
-                latest.by_key.insert(key, last);
-                if let Some(left) = before.and_then(|before| before.letting_go) {
-                    left.task.abort();
-                    (taken, tokens, has_guessed) = (left.members, left.tokens, left.has_guessed);
-                }
-            }
+        if let Some(left) = begun.left {
+            left.task.abort();
+            (taken, tokens) = (left.members, left.tokens);
         }
-        drop(latest);
         Self {
             quorum: Arc::clone(quorum),
             thread: Handle::current(),
             request: request.clone(),
-            number,
+            number: begun.number,
             effect: Effect::Nothing,
             asked: BTreeSet::new(),
             taken,
             tokens,
             below: None,
             is_split: false,
-            is_alone,
-            is_over,
-            has_guessed,
+            is_alone: begun.is_alone,
+            is_over: begun.is_over,
         }
     }
 
@@ -179,23 +81,12 @@ impl Try {
         self.tokens.insert(token);
     }
 
-    /// A member may confirm this token, which was guessed: this is the first request of its attempt.
-    pub(super) fn guesses(&mut self, token: FencingToken) {
-        self.has_guessed = true;
-        self.confirms(token);
-    }
-
-    /// Gives up a guess that may still have a majority; nothing where it was found, or another request of the attempt goes on with it.
+    /// Gives up a guess that may still have a majority; nothing where another request of the attempt was granted a token, or may be.
     ///
     /// Nobody was granted it, and nobody is from now on: whoever asks by the same attempt is told that it is over.
     pub(super) fn gives_way(&mut self) -> Option<Acquired> {
-        let key = (self.request.name.clone(), self.request.candidate.incarnation);
         let mut latest = self.quorum.tries.lock();
-        let last = latest.of(&key, self.number)?;
-        if !self.has_guessed {
-            return None;
-        }
-        last.is_over = true;
+        latest.sole(&key_of(&self.request), self.number)?.is_over = true;
         drop(latest);
         Some(self.split())
     }
@@ -217,6 +108,10 @@ impl Try {
 
     /// It has come to a term. Members that have confirmed a lower token for it let go of that, and may take this one in.
     pub(super) fn is_granted(&mut self, token: FencingToken) {
+        let key = key_of(&self.request);
+        let mut latest = self.quorum.tries.lock();
+        latest.is_granted(&key, self.request.attempt, token);
+        drop(latest);
         self.asked.clear();
         if self.tokens.iter().all(|other| *other >= token) {
             self.taken.clear();
@@ -228,7 +123,7 @@ impl Try {
     /// up everybody else. A later attempt takes all of them anew.
     ///
     /// Nobody asks by this attempt any more, and one that was not heard may have completed the majority of a token: they are
-    /// given back, unless another request of the attempt is about, which may have been granted one of them.
+    /// given back, unless another request of the attempt was granted one of them, or may be.
     pub(super) fn split(&mut self) -> Acquired {
         self.is_split = true;
         Acquired::Superseded
@@ -241,7 +136,7 @@ impl Try {
 
     /// Whether its tokens are its own, and none of them is ever anybody's.
     fn gives_back(&self, latest: &mut Latest, key: &Key) -> bool {
-        self.is_split && latest.of(key, self.number).is_some_and(|last| !last.is_shared)
+        self.is_split && latest.sole(key, self.number).is_some()
     }
 
     fn remains(&self, latest: &mut Latest, key: &Key) -> Remains {
@@ -267,40 +162,40 @@ impl Try {
 
 impl Drop for Try {
     fn drop(&mut self) {
-        let key = (self.request.name.clone(), self.request.candidate.incarnation);
+        let key = key_of(&self.request);
         let (quorum, number) = (Arc::clone(&self.quorum), self.number);
         let mut latest = self.quorum.tries.lock();
         let remains = self.remains(&mut latest, &key);
-        let turn = Arc::clone(&quorum.tries.turns).try_acquire_owned();
-        let (false, Ok(turn)) = (remains.members.is_empty(), turn) else {
-            return latest.forget(&key, number);
+        let (false, Some(turn)) = (remains.members.is_empty(), quorum.tries.turn()) else {
+            return latest.end(&key, number, None, false);
         };
         let is_given_back = self.gives_back(&mut latest, &key);
         let (request, of_whom) = (self.request.clone(), key.clone());
         let members = remains.members.clone();
         let task = self.thread.spawn(async move {
             remains.let_go(&quorum, &request).await;
-            quorum.tries.lock().forget(&of_whom, number);
+            quorum.tries.lock().has_let_go(&of_whom, number);
             drop(turn);
         });
-        // One that was given up may be dropped only after the next has begun, which does not know of it then.
-        if let Some(last) = latest.of(&key, number) {
-            last.is_over |= is_given_back;
-            last.letting_go = Some(LettingGo {
-                task: task.abort_handle(),
-                members,
-                tokens: self.tokens.clone(),
-                has_guessed: self.has_guessed,
-            });
-        }
+        let left = LettingGo {
+            task: task.abort_handle(),
+            members,
+            tokens: self.tokens.clone(),
+        };
+        latest.end(&key, number, Some(left), is_given_back);
     }
+}
+
+fn key_of(request: &Acquire) -> Key {
+    (request.name.clone(), request.candidate.incarnation)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::latest::Tries;
     use super::super::member::Member;
     use super::super::{Quorum, adopt};
-    use super::{Key, Tries, Try};
+    use super::{Try, key_of};
     use crate::url::StoreUrl;
     use std::sync::Arc;
     use tenure_core::{
@@ -335,14 +230,16 @@ mod tests {
 
     /// How many tokens it gives back.
     fn given_back(quorum: &Quorum, trying: &Try) -> usize {
-        let key: Key = (trying.request.name.clone(), trying.request.candidate.incarnation);
+        let key = key_of(&trying.request);
         trying.remains(&mut quorum.tries.lock(), &key).given_back.len()
     }
 
+    fn token(number: u64) -> FencingToken {
+        FencingToken::new(number).unwrap()
+    }
+
     fn split(trying: &mut Try, tokens: &[u64]) {
-        for token in tokens {
-            trying.confirms(FencingToken::new(*token).unwrap());
-        }
+        tokens.iter().for_each(|number| trying.confirms(token(*number)));
         trying.split();
     }
 
@@ -353,20 +250,68 @@ mod tests {
         split(&mut one, &[7, 9]);
         split(&mut other, &[9]);
         assert_eq!(given_back(&quorum, &one), 0, "the other goes on");
-        assert_eq!(
-            given_back(&quorum, &other),
-            0,
-            "the one before may have been granted it"
-        );
-        drop((one, other));
+        assert_eq!(given_back(&quorum, &other), 0, "the one before goes on, too");
+        drop(other);
+        drop(one);
         let mut later = Try::begin(&quorum, &asked());
         assert!(!later.is_over, "nothing was given back");
         split(&mut later, &[9]);
-        assert_eq!(
-            given_back(&quorum, &later),
-            0,
-            "nor does one that comes later know"
-        );
+        assert_eq!(given_back(&quorum, &later), 1, "neither was granted any");
+    }
+
+    #[tokio::test]
+    async fn request_that_is_made_again_gives_back_no_token_until_the_one_that_was_granted_is_over() {
+        for tokens in [&[9][..], &[7, 9]] {
+            let quorum = quorum();
+            let mut first = Try::begin(&quorum, &asked());
+            tokens.iter().for_each(|number| first.confirms(token(*number)));
+            first.is_granted(token(9));
+            drop(first);
+            for _ in 0..2 {
+                let mut again = Try::begin(&quorum, &asked());
+                assert!(again.gives_way().is_none(), "{tokens:?}: granted");
+                split(&mut again, &[9]);
+                assert_eq!(given_back(&quorum, &again), 0, "{tokens:?}");
+            }
+            // The end of an earlier term is not that of this one.
+            let (name, incarnation) = key_of(&asked());
+            quorum.tries.believe_no_longer(&name, incarnation, token(8));
+            let mut again = Try::begin(&quorum, &asked());
+            split(&mut again, &[9]);
+            assert_eq!(given_back(&quorum, &again), 0, "{tokens:?}: believed");
+            drop(again);
+            quorum.tries.believe_no_longer(&name, incarnation, token(9));
+            let mut again = Try::begin(&quorum, &asked());
+            split(&mut again, &[9]);
+            assert!(given_back(&quorum, &again) > 0, "{tokens:?}: given back before");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_granted_is_remembered_though_an_earlier_attempt_is_asked_for_late() {
+        let quorum = quorum();
+        let next = Acquire {
+            attempt: Attempt::FIRST.next(),
+            ..asked()
+        };
+        let mut granted = Try::begin(&quorum, &next);
+        granted.is_granted(token(9));
+        drop(granted);
+        drop(Try::begin(&quorum, &asked()));
+        let mut again = Try::begin(&quorum, &next);
+        assert!(again.is_alone, "nobody is at it");
+        split(&mut again, &[9]);
+        assert_eq!(given_back(&quorum, &again), 0);
+    }
+
+    #[tokio::test]
+    async fn guess_that_gives_way_is_that_of_the_only_request_of_its_attempt() {
+        let quorum = quorum();
+        let (mut one, mut other) = (Try::begin(&quorum, &asked()), Try::begin(&quorum, &asked()));
+        assert!(one.gives_way().is_none() && other.gives_way().is_none());
+        drop(one);
+        assert!(other.gives_way().is_some(), "the other was granted nothing");
+        assert!(Try::begin(&quorum, &asked()).is_over);
     }
 
     #[tokio::test]

@@ -59,6 +59,7 @@ impl Quorum {
             |held: &Sighting| held.confirmed && highest.is_some_and(|token| held.lease.token > token);
         if answered < self.members.len()
             && held.iter().any(is_higher)
+            && mine.iter().any(|(_, mine)| mine.is_guess())
             && let Some(answer) = trying.gives_way()
         {
             return Round::Decided(Ok(answer));

@@ -2,6 +2,7 @@
 
 use crate::common::{
     Record, Three, given_back_in_each, giving_back, in_every_member, renewal, request, seconds, take,
+    told_held,
 };
 use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Acquired, FencingToken, LeaseStore, Occupancy, Page, Released, Renew, Renewed};
@@ -48,9 +49,7 @@ impl Three {
     async fn is_held(&self, asked: &Acquire, token: FencingToken) {
         let lease = self.lease(&asked.name).await;
         assert_eq!((lease.token, lease.occupancy()), (token, Occupancy::Held));
-        let rival = request(asked.name.as_str(), "rival", seconds(300));
-        let answer = self.store.acquire(&rival).await;
-        assert!(matches!(answer, Ok(Acquired::Held(_))), "two hold it: {answer:?}");
+        told_held(&self.store, &request(asked.name.as_str(), "rival", seconds(300))).await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::common::{
     Detours, behind_proxies, connection, giving_back, granted, hosts, in_every_member, quorum_at, record_in,
-    request, seconds, servers, take, three_servers, two_at,
+    request, seconds, servers, take, take_in_time, three_servers, told_held, two_at,
 };
 use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Acquired, LeaseStore, Released};
@@ -52,17 +52,14 @@ async fn two_that_ask_all_members_at_once_end_with_one_holder_and_keep_nobody_ou
         let winner = answers.iter().position(won).expect("one has won");
         let token = granted(answers[winner].clone()).token;
         let next = request(&job, "next", seconds(300));
-        match third.acquire(&next).await {
-            Ok(Acquired::Held(lease)) => assert_eq!(lease.token, token),
-            told => panic!("two hold it: {told:?}"),
-        }
+        assert_eq!(told_held(&third, &next).await.token, token);
         let released = third
             .release(&[giving_back(&asked[winner], token)])
             .await
             .remove(0);
         assert_eq!(released, Ok(Released::Vacated));
         // What the loser took would keep it out for the rest of 300 s.
-        let grant = take(&third, &next).await;
+        let grant = take_in_time(&third, &next).await;
         assert!(grant.token > token && grant.terms == 2, "{grant:?}");
         return;
     }

@@ -151,8 +151,7 @@ async fn clocks_of_a_minority_far_ahead_move_no_token() {
     }
 }
 
-/// As after a sleep of the machine of who guesses, of which it may know nothing: the members do. However short each of many terms is
-/// that follow each other.
+/// As after a sleep of the machine of who guesses, of which it may know nothing: the members do.
 #[tokio::test]
 async fn no_term_follows_by_a_token_that_is_further_behind_the_clocks_than_it_may_be() {
     let clocked = Clocked::start().await;

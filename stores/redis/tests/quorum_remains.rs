@@ -1,6 +1,8 @@
 //! What an acquisition of a quorum leaves in its members that comes to no term.
 
-use crate::common::{connection, granted, in_each, in_every_member, renewal, request, seconds, take};
+use crate::common::{
+    connection, granted, in_each, in_every_member, renewal, request, seconds, take, take_in_time, told_held,
+};
 use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Acquired, Certainty, Grant, LeaseStore, Occupancy, Renewed};
 use tenure_redis::QuorumStore;
@@ -98,9 +100,7 @@ impl Three {
         assert_eq!((lease.token, lease.occupancy()), (grant.token, Occupancy::Held));
         let renewed = self.store.renew(&[renewal(asked, grant.token)]).await.remove(0);
         assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
-        let rival = request("job", "rival", seconds(300));
-        let answer = self.direct.acquire(&rival).await;
-        assert!(matches!(answer, Ok(Acquired::Held(_))), "two hold it: {answer:?}");
+        told_held(&self.direct, &request("job", "rival", seconds(300))).await;
     }
 }
 
@@ -229,7 +229,7 @@ async fn next_try_ends_the_letting_go_of_the_one_before() {
     eventually_async(BOUND, "another round", async || rounds() > tried).await;
     // The first cannot be reached yet.
     three.proxies[1].heal();
-    let grant = take(&three.store, &asked).await;
+    let grant = take_in_time(&three.store, &asked).await;
     tokio::time::sleep(QUIET).await;
     let tried = rounds();
     tokio::time::sleep(2 * QUIET).await;
@@ -272,7 +272,7 @@ async fn who_is_refused_has_nothing_to_let_go_of() {
     // At first all are asked for it, and nobody else. From then on one is, and all who holds it.
     assert_eq!(three.sent_by_who_is_refused().await.0, [1, 1, 1]);
     let deadline = Instant::now() + BOUND;
-    let sent = loop {
+    let mut sent = loop {
         let (sent, took) = three.sent_by_who_is_refused().await;
         // The first is not waited for any longer than that; then the others are asked as well.
         if took < Duration::from_millis(250) {
@@ -280,5 +280,7 @@ async fn who_is_refused_has_nothing_to_let_go_of() {
         }
         assert!(Instant::now() < deadline, "the machine is too slow");
     };
-    assert_eq!(sent, [2, 1, 1]);
+    // The first of those that were not late the time before.
+    sent.sort_unstable();
+    assert_eq!(sent, [1, 1, 2]);
 }

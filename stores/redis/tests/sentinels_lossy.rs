@@ -64,8 +64,11 @@ async fn fail_over_that_loses_a_confirmed_term_lets_no_token_fall_and_the_fence_
     .await;
     assert!(grant.token > token, "{grant:?} after {token}");
     assert_eq!(grant.terms, 1, "the new primary knows the lost term: {grant:?}");
-    let renewed = store.renew(&[renewal(&lost, token)]).await.remove(0);
-    assert!(matches!(renewed, Ok(Renewed::Lost(_))), "{renewed:?}");
+    let renewed = eventually_async(BOUND, "an answer of the new primary", async || {
+        store.renew(&[renewal(&lost, token)]).await.remove(0)
+    })
+    .await;
+    assert!(matches!(renewed, Renewed::Lost(_)), "{renewed:?}");
 
     // Its claim is lost as well: it is nobody's there, before the next claim and after.
     let write = async |term: &Term| fence.write(&ledger, term, &adds).await;

@@ -9,9 +9,9 @@ use redis::aio::MultiplexedConnection;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 pub use tenure_conformance::asking::*;
-use tenure_core::FencingToken;
+use tenure_core::{Acquire, Acquired, FencingToken, Grant, Lease, LeaseStore};
 use tenure_redis::{QuorumStore, RedisStore};
-use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer};
+use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer, eventually_async};
 pub use three::{Record, Three};
 use tokio::sync::OnceCell;
 pub use ways::{BOUND, Detours, behind_proxies, hosts, quorum_at, record_in, two_at};
@@ -159,6 +159,21 @@ async fn in_each_comes(
             assert!(Instant::now() < limit, "a member has {record:?}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+}
+
+/// What a quorum grants of which a bare majority is there: on a machine that stalls one of them may be late.
+pub async fn take_in_time(store: &QuorumStore, asked: &Acquire) -> Grant {
+    let asking = async || store.acquire(asked).await.map(granted);
+    eventually_async(BOUND, "a term", asking).await
+}
+
+/// Whoever has the lease, as a quorum tells a rival of which a bare majority is there.
+pub async fn told_held(store: &QuorumStore, rival: &Acquire) -> Lease {
+    let told = eventually_async(BOUND, "an answer", async || store.acquire(rival).await).await;
+    match told {
+        Acquired::Held(lease) => lease,
+        told => panic!("two hold it: {told:?}"),
     }
 }
 

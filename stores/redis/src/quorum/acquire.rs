@@ -197,6 +197,15 @@ impl Quorum {
             self.undo(mine, trying).await;
             return Round::Decided(Ok(trying.split()));
         }
+        // Those that were heard would refuse it each time that it is repeated, and keep everybody else out meanwhile, for as long as the
+        // others are away.
+        if choice.follows.is_some()
+            && choice.able < self.majority()
+            && let Some(answer) = trying.gives_way()
+        {
+            self.undo(mine, trying).await;
+            return Round::Decided(Ok(answer));
+        }
         let Some(mut offer) = choice.offer() else {
             return Round::Decided(Err(misunderstood()));
         };

@@ -16,6 +16,8 @@
 //! - Once another has the lease it is out of reach, and is let go of at once (see `remains.rs`). Until then it may come to a majority
 //!   still, and whoever asks by the same attempt again goes on with it. Where too few answer to know, and one of them has a higher token,
 //!   the guess gives way, and its attempt ends: only that could be granted it, and is not.
+//! - So it does where too few of those that answer can confirm it, as one has missed the term before or finds it too old: each of these
+//!   would say the same again, while those that have confirmed it keep everybody else out.
 //! - Where the attempt is granted another token in the end, as members know of more, the guess is let go of, too, and the next renewal
 //!   brings the term to the member that has confirmed it.
 

@@ -271,7 +271,7 @@ impl Quorum {
             let agreed = count_of(&given, offer.token);
             return Round::Decided(match agreed < given.len() && given.len() >= self.majority() {
                 true => Ok(trying.split()),
-                false => Err(self.undecided(&subject(&request.name), agreed, &poll.errors, trying.effect)),
+                false => Err(self.unconfirmed(&subject(&request.name), agreed, &poll.errors, trying.effect)),
             });
         };
         if decided.token != offer.token {

@@ -96,6 +96,19 @@ impl Quorum {
 
     /// Too few members answered alike. The failure of one stands for those of all.
     fn undecided(&self, subject: &str, answered: usize, errors: &[StoreError], effect: Effect) -> StoreError {
+        let members = self.members.len();
+        let how = format!("{answered} of {members} members answered");
+        self.too_few(subject, &how, errors, effect)
+    }
+
+    /// Too few members have confirmed a token, of those that answered.
+    fn unconfirmed(&self, subject: &str, agreed: usize, errors: &[StoreError], effect: Effect) -> StoreError {
+        let members = self.members.len();
+        let how = format!("{agreed} of {members} members have confirmed its token");
+        self.too_few(subject, &how, errors, effect)
+    }
+
+    fn too_few(&self, subject: &str, how: &str, errors: &[StoreError], effect: Effect) -> StoreError {
         // A mistake that only a person can mend is told as such only where it stands in the way of every majority.
         let lasting: Vec<&StoreError> = errors
             .iter()
@@ -115,9 +128,8 @@ impl Quorum {
                 Certainty::NotApplied
             },
             message: format!(
-                "{subject} at the quorum {}: {answered} of {} members answered, and {} must agree{why}",
+                "{subject} at the quorum {}: {how}, and {} must agree{why}",
                 self.place,
-                self.members.len(),
                 self.majority()
             ),
         }

@@ -108,6 +108,7 @@ impl Quorum {
         };
         let mut taken = Vec::new();
         let mut errors = Vec::new();
+        let mut others: Vec<usize> = (0..self.members.len()).collect();
         if let Some(first) = first {
             let member = &self.members[first];
             let asking = take(Arc::clone(&member.site), request.clone());
@@ -117,6 +118,10 @@ impl Quorum {
                 Ok(answer) => Some((first, matches!(answer, Taken::Mine(_)))),
                 Err(_) => is_in_doubt(&answer).then_some((first, true)),
             });
+            // One that is late is asked once more with the others: it may be about to answer, and without it they may be too few.
+            if !is_in_doubt(&answer) {
+                others.retain(|place| *place != first);
+            }
             match answer {
                 Ok(Taken::Held(sighting)) if round % 4 != 3 => match self.judge_held(request, trying).await {
                     Some(round) => return round,
@@ -126,9 +131,6 @@ impl Quorum {
                 Err(error) => errors.push(error),
             }
         }
-        let others: Vec<usize> = (0..self.members.len())
-            .filter(|place| Some(*place) != first)
-            .collect();
         let before = (count_mine(&taken), taken.len());
         trying.asks(others.iter().copied());
         let rest = self
@@ -240,7 +242,8 @@ impl Quorum {
                     given.push(answer);
                 }
                 Ok(None) => return Round::Again,
-                Err(_unheard) => {}
+                // As when it was taken.
+                Err(_unheard) => places.push(first),
             }
         }
         // Also those that have not answered yet: what was sent to them comes before this.

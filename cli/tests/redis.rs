@@ -209,6 +209,47 @@ fn a_job_is_led_by_a_quorum_although_a_member_dies() {
     );
 }
 
+/// The member that is away makes a majority with either of two: nothing is damaged, and it is known when that is back.
+#[test]
+fn lease_that_either_of_two_may_hold_is_shown_as_unknown_and_not_as_damaged() {
+    let mut servers: Vec<RedisServer> = (0..3).map(|_| durable()).collect();
+    let hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
+    let sandbox = Sandbox::at(
+        "redis-quorum-doubt",
+        &format!("redis+quorum://{}", hosts.join(",")),
+    );
+    let _leader = sandbox.run(&["--ttl", "300s"], "job", "sleep 300");
+    sandbox.until_held("job");
+    for (server, holder) in servers.iter().zip(["1", "2"]) {
+        let incarnation = holder.repeat(32);
+        let set = format!("HSET {{tenure}}:lease:job incarnation {incarnation} generation {holder}00");
+        server.ask(&set).unwrap();
+    }
+    servers[2].kill();
+    for names in [&["status"][..], &["status", "job"]] {
+        let shown = sandbox.tenure(names);
+        assert!(
+            shown.code == 69 && !shown.stdout.contains("unreadable"),
+            "{shown:?}"
+        );
+    }
+    let shown = sandbox.tenure(&["status"]).stdout;
+    assert!(
+        shown.contains("unknown") && shown.contains("do not agree"),
+        "{shown}"
+    );
+    // Beside a record that is damaged, that one counts.
+    for server in &servers[..2] {
+        server.ask("HSET {tenure}:lease:broken generation none").unwrap();
+        server.ask("ZADD {tenure}:leases 0 broken").unwrap();
+    }
+    let shown = sandbox.tenure(&["status"]);
+    assert!(
+        shown.code == 65 && shown.stdout.contains("unreadable"),
+        "{shown:?}"
+    );
+}
+
 /// A member has missed the term, and the one that is away has it: by the two that the warden hears, nobody has a majority.
 #[test]
 fn killed_tenure_has_its_lease_given_back_in_a_quorum_that_knows_it_in_one_member() {

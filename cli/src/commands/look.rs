@@ -136,10 +136,15 @@ pub(crate) async fn answer<T>(asking: impl Future<Output = Result<T, StoreError>
         })
 }
 
-/// The exit code after showing these rows.
+/// The exit code after showing these rows: a record that is damaged comes before what the store cannot tell now.
 pub(crate) fn code_of(rows: &[Row]) -> u8 {
-    let unreadable = rows.iter().any(|row| matches!(row, Row::Unreadable { .. }));
-    if unreadable { Code::Unreadable.number() } else { 0 }
+    let codes = rows.iter().filter_map(|row| match row {
+        Row::Unreadable { error, .. } => Some(Code::from(error.fault)),
+        Row::Lease(_) | Row::Never(_) => None,
+    });
+    let codes: Vec<Code> = codes.collect();
+    let damaged = codes.iter().find(|code| **code == Code::Unreadable);
+    damaged.or(codes.first()).map_or(0, |code| code.number())
 }
 
 async fn one(store: &dyn LeaseStore, name: &LeaseName) -> Result<Row, Failure> {

@@ -4,7 +4,7 @@ use super::table::columns;
 use super::{clean, in_json, short};
 use crate::housekeeping::is_kept_by_tenure;
 use serde_json::{Value, json};
-use tenure::core::{Lease, Occupancy};
+use tenure::core::{Fault, Lease, Occupancy};
 use tenure::{LeaseName, StoreError};
 
 /// One lease that was asked for.
@@ -18,7 +18,7 @@ pub(crate) enum Row {
     Unreadable {
         /// Its key, escaped.
         key: String,
-        /// Why.
+        /// Why. Any fault but [`Fault::Unreadable`] is one for which the store cannot tell now.
         error: StoreError,
     },
 }
@@ -45,7 +45,11 @@ impl Row {
     pub(crate) fn state(&self) -> &'static str {
         match self {
             Self::Never(_) => "never taken",
-            Self::Unreadable { .. } => "unreadable",
+            Self::Unreadable { error, .. } => match error.fault {
+                Fault::Unreadable => "unreadable",
+                // The store cannot tell now who holds it.
+                _ => "unknown",
+            },
             Self::Lease(lease) => match lease.occupancy() {
                 Occupancy::Held if lease.asked_to_step_down => "stepping down",
                 Occupancy::Held => "held",

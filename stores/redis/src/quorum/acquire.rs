@@ -4,7 +4,7 @@ use super::agree::Agreed;
 use super::candidacy::{Given, Offer, Taken, confirm, count_mine, count_of, take};
 use super::member::{Progress, is_in_doubt};
 use super::rivals::{Order, Term};
-use super::token::{Mine, choose};
+use super::token::{Choice, Mine, choose};
 use super::tries::Try;
 use super::{Effect, Quorum, unsure};
 use crate::connect::CONNECTION_TIME_MAX;
@@ -195,16 +195,7 @@ impl Quorum {
         confirmed
             .filter_map(|(_, mine)| mine.token)
             .for_each(|token| trying.confirms(token));
-        if choice.able + self.members.len() - mine.len() < self.majority() {
-            self.undo(mine, trying).await;
-            return Round::Decided(Ok(trying.split()));
-        }
-        // Those that were heard would refuse it each time that it is repeated, and keep everybody else out meanwhile, for as long as the
-        // others are away.
-        if choice.follows.is_some()
-            && choice.able < self.majority()
-            && let Some(answer) = trying.gives_way()
-        {
+        if let Some(answer) = self.comes_to_nothing(&choice, mine.len(), trying) {
             self.undo(mine, trying).await;
             return Round::Decided(Ok(answer));
         }
@@ -288,6 +279,19 @@ impl Quorum {
             predecessor: None,
         };
         self.granted(request, mine, grant, trying)
+    }
+
+    /// Where no majority can confirm what was chosen of what so many members know, or it is a guess that too few of these can.
+    fn comes_to_nothing(&self, choice: &Choice, heard: usize, trying: &mut Try) -> Option<Acquired> {
+        if choice.able + self.members.len() - heard < self.majority() {
+            return Some(trying.split());
+        }
+        // Those that were heard would refuse it each time that it is repeated, and keep everybody else out meanwhile, for as long as the
+        // others are away.
+        match choice.follows.is_some() && choice.able < self.majority() {
+            true => trying.gives_way(),
+            false => None,
+        }
     }
 
     /// What these members know of the term before is the grant's, too.

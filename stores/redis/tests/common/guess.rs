@@ -1,8 +1,8 @@
 //! A lease that was held and given back by a process whose next request guesses its token.
 
 use super::{
-    BOUND, Record, connection, given_back_in_each, giving_back, hosts, in_every_member, quorum_at, record_in,
-    renewal, request, seconds, servers, take, told_held,
+    BOUND, Record, connection, given_back_in_each, giving_back, hosts, quorum_at, record_in, renewal,
+    request, seconds, servers, take, told_held,
 };
 use std::time::Duration;
 use tenure_core::{Acquire, FencingToken, Grant, LeaseStore, Released, Renewed};
@@ -49,7 +49,18 @@ pub async fn give_back(store: &QuorumStore, servers: &[RedisServer], asked: &Acq
 /// The lease "job" was held, and given back everywhere: what is asked next guesses its token.
 pub async fn had(store: &QuorumStore, servers: &[RedisServer], asked: &mut Acquire) -> Grant {
     let grant = take(store, asked).await;
-    in_every_member(servers, grant.token).await;
+    for server in servers {
+        let has_it = async || {
+            let is_there = is_confirmed(server, asked).await
+                && number(server, "generation").await == grant.token.number();
+            if !is_there {
+                // One that was late for its token is brought the term by a renewal, and by nothing else.
+                let _extended = store.renew(&[renewal(asked, grant.token)]).await;
+            }
+            is_there
+        };
+        eventually_async(BOUND, "the term in every member", has_it).await;
+    }
     give_back(store, servers, asked, grant.token).await;
     asked.attempt = asked.attempt.next();
     grant

@@ -197,7 +197,6 @@ pub async fn quorum_through_a_proxy(servers: &[RedisServer], member: usize) -> (
     let proxy = FaultProxy::redis(servers[member].address()).expect("a proxy");
     let mut hosts = hosts(servers);
     hosts[member] = proxy.address().to_string();
-    let url = format!("redis+quorum://{}", hosts.join(","));
-    let store = QuorumStore::connect(&url).await.expect("the quorum connects");
+    let store = quorum_at(&hosts).await;
     (proxy, store)
 }

@@ -5,7 +5,7 @@
 //! - [`PurgeRequests`], [`lease_purge!`]: the same for [`LeasePurge`](tenure_core::LeasePurge).
 //! - [`Noter`]: refusals of a fence on their way into the database.
 //! - [`ReadWatch`], [`WatchPlaces`]: watches that are read there, and how many there may be.
-//! - [`findings`]: what an examination says.
+//! - [`findings`]: what an examination says, and [`clock`]: how it compares clocks.
 //! - [`Link`]: one connection that heals, dialled once for all who need it.
 //! - [`TlsFiles`], [`read_certificates`], [`begin_of_file`], [`RenewedFiles`]: the files that a URL names, as those for TLS.
 //! - [`url`]: what their URLs have in common.
@@ -14,6 +14,7 @@
 //!
 //! No store's user needs this crate; it promises nothing to others.
 
+pub mod clock;
 mod errors;
 pub mod findings;
 mod in_line;

@@ -3,11 +3,9 @@ use crate::site::{Site, Topology};
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::{SelectionCriteria, ServerAddress};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tenure_core::Finding;
-
-/// Servers whose clocks differ by more than this shift every expiry by as much when another one judges it.
-const SKEW_MAX_MS: i64 = 500;
+use tenure_remote::clock::{Ahead, SKEW_MAX_MS, apart_at_least_ms, now_ms};
 
 /// How long one server may take to tell its time.
 const MEMBER_TIME_MAX: Duration = Duration::from_secs(2);
@@ -41,14 +39,14 @@ impl Site {
                 judges.silent,
             ));
         }
-        let alone = || judges.alone(ahead_ms(hello, now_ms()));
+        let alone = || judges.alone(shown_ms(hello).map(|theirs| theirs - now_ms()));
         let compared = judges.compared(&clocks);
         findings.extend(compared.or_else(|| judges.hosts.is_empty().then(alone)));
         findings
     }
 
-    /// How far a server's clock is ahead of ours, in milliseconds; `None` if it does not answer.
-    async fn clock_of(&self, host: &str) -> Option<i64> {
+    /// How far a server's clock is ahead of ours; `None` if it does not answer.
+    async fn clock_of(&self, host: &str) -> Option<Ahead> {
         let wanted = ServerAddress::parse(host).ok()?;
         let this_one = SelectionCriteria::Predicate(Arc::new(move |server| *server.address() == wanted));
         let sent = now_ms();
@@ -60,8 +58,7 @@ impl Site {
             .await
             .ok()?
             .ok()?;
-        // The server looked at its clock somewhere between; the middle is the best guess.
-        ahead_ms(&hello, i64::midpoint(sent, now_ms()))
+        Some(Ahead::of(shown_ms(&hello)?, sent))
     }
 }
 
@@ -114,16 +111,19 @@ impl Judges {
     }
 
     /// `None` where nobody was asked, or nobody has answered.
-    fn compared(&self, ahead_ms: &[i64]) -> Option<Finding> {
-        let (least, most) = (ahead_ms.iter().min()?, ahead_ms.iter().max()?);
+    fn compared(&self, clocks: &[Ahead]) -> Option<Finding> {
+        let shown = || clocks.iter().map(|clock| clock.ms);
+        let (least, most) = (shown().min()?, shown().max()?);
+        let doubt_ms = clocks.iter().map(|clock| clock.doubt_ms).max()?;
         let skew = most - least;
         let detail = format!(
-            "the clocks of {} {}{} differ by {skew} ms, and are {least} to {most} ms ahead of ours (which decides nothing)",
-            ahead_ms.len(),
+            "the clocks of {} {}{} differ by {skew} ms, and are {least} to {most} ms ahead of ours, each give or take {doubt_ms} ms (which \
+             decides nothing)",
+            clocks.len(),
             self.what,
             self.named,
         );
-        Some(match skew > SKEW_MAX_MS {
+        Some(match apart_at_least_ms(clocks) > SKEW_MAX_MS {
             true => warning("clock", format!("{detail}; {}", self.shifts), self.synchronise),
             false => good("clock", detail),
         })
@@ -151,20 +151,13 @@ impl Judges {
 }
 
 /// `None` where the answer holds no time: that is no sign of a clock that is right.
-fn ahead_ms(hello: &Document, ours: i64) -> Option<i64> {
-    let theirs = hello.get_datetime("localTime").ok()?;
-    Some(theirs.timestamp_millis() - ours)
-}
-
-/// This machine's wall clock, in milliseconds since 1970; only ever shown.
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+fn shown_ms(hello: &Document) -> Option<i64> {
+    Some(hello.get_datetime("localTime").ok()?.timestamp_millis())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Document, Judges, Topology, doc};
+    use super::{Ahead, Document, Judges, Topology, doc};
     use tenure_core::Verdict;
 
     fn judges(topology: &Topology) -> Judges {
@@ -176,14 +169,20 @@ mod tests {
     fn clocks_of_every_router_of_the_url_are_compared_on_a_sharded_cluster() {
         let routers = judges(&Topology::Sharded);
         assert_eq!(routers.hosts, ["m:1", "n:1"]);
-        let apart = routers.compared(&[-400, 300]).expect("two clocks");
+        let clock = |ms, doubt_ms| Ahead { ms, doubt_ms };
+        let apart = routers
+            .compared(&[clock(-400, 1), clock(300, 2)])
+            .expect("two clocks");
         assert_eq!(apart.verdict, Verdict::Warning, "{apart:?}");
         assert!(
             apart.detail.contains("router") && apart.detail.contains("700 ms"),
             "{apart:?}"
         );
-        let close = routers.compared(&[-20, 30]).expect("two clocks");
-        assert_eq!(close.verdict, Verdict::Good, "{close:?}");
+        // Of the second, the same that its request shows may be what it stalled for.
+        for close in [[clock(-20, 1), clock(30, 2)], [clock(-400, 1), clock(300, 700)]] {
+            let close = routers.compared(&close).expect("two clocks");
+            assert_eq!(close.verdict, Verdict::Good, "{close:?}");
+        }
         // Of a client that was given nobody knows the others.
         assert_eq!(routers.compared(&[]), None);
         assert_eq!(routers.alone(Some(3)).verdict, Verdict::Warning);

@@ -3,12 +3,9 @@ use crate::row::number;
 use crate::schema::NOW_US;
 use crate::server::Server;
 use crate::site::Site;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenure_core::Finding;
 use tenure_remote::Deed;
-
-/// A server's clock that differs from ours by more is worth a look, though ours decides nothing.
-const SKEW_MAX_US: i64 = 500_000;
+use tenure_remote::clock::{Ahead, now_ms};
 
 /// A statement that may not take so long would be cut while it waits for a row, or for transactions that have entered.
 const STATEMENT_TIMEOUT_MIN_MS: i64 = 5_000;
@@ -34,8 +31,8 @@ impl Site {
         if server.is_mariadb() {
             findings.extend(self.examine_statement_timeout().await);
         }
-        let sent = now_us();
-        let clock = match self
+        let sent = now_ms();
+        let theirs_us = match self
             .ask(Deed::Read, "its clock", &format!("SELECT {NOW_US}"))
             .await
         {
@@ -45,13 +42,9 @@ impl Site {
                 return findings;
             }
         };
-        // The server looked at its clock somewhere between; the middle is the best guess.
-        let ahead = clock - i64::midpoint(sent, now_us());
-        let detail = format!(
-            "the server's is {} ms ahead of ours (which decides nothing)",
-            ahead / 1_000
-        );
-        findings.push(match ahead.abs() > SKEW_MAX_US {
+        let clock = Ahead::of(theirs_us / 1_000, sent);
+        let detail = clock.told();
+        findings.push(match clock.is_too_far() {
             true => warning(
                 "clock",
                 format!("{detail}; a fail-over to a replica with another clock shifts every expiry by the difference"),
@@ -80,12 +73,4 @@ impl Site {
             )
         })
     }
-}
-
-/// This machine's wall clock, in microseconds since 1970; only ever shown.
-fn now_us() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO);
-    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }

@@ -1,14 +1,11 @@
 use super::{good, unknown, warning};
 use crate::fault::Deed;
 use crate::site::Site;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenure_core::Finding;
+use tenure_remote::clock::{Ahead, now_ms};
 
 /// A statement that may not take so long would be cut while it waits for a row, or for transactions that have entered.
 const TIMEOUT_MIN_MS: i64 = 5_000;
-
-/// A server's clock that differs from ours by more is worth a look, though ours decides nothing.
-const SKEW_MAX_MS: i64 = 500;
 
 /// What is asked; none of it needs a privilege.
 const SETTINGS: &str = "SELECT current_setting('server_version'), current_setting('default_transaction_isolation'), \
@@ -25,13 +22,12 @@ impl Site {
             Ok(rows) => rows,
             Err(error) => return vec![unknown("settings", &error)],
         };
-        // The server looked at its clock somewhere between; the middle is the best guess.
-        let ours = i64::midpoint(sent, now_ms());
         let Some(row) = rows.first() else {
             return Vec::new();
         };
         let text = |index| row.try_get::<_, String>(index).unwrap_or_default();
         let number = |index| row.try_get::<_, i64>(index).unwrap_or_default();
+        let clock = Ahead::of(number(4), sent);
         let (isolation, commit) = (text(1), text(2));
         let mut findings = vec![good(
             "server",
@@ -76,9 +72,8 @@ impl Site {
                 "ALTER ROLE … SET transaction_timeout = '10s' for Tenure's role",
             ));
         }
-        let ahead = number(4) - ours;
-        let detail = format!("the server's is {ahead} ms ahead of ours (which decides nothing)");
-        findings.push(match ahead.abs() > SKEW_MAX_MS {
+        let detail = clock.told();
+        findings.push(match clock.is_too_far() {
             true => warning(
                 "clock",
                 format!("{detail}; a fail-over to a standby with another clock shifts every expiry by the difference"),
@@ -88,12 +83,4 @@ impl Site {
         });
         findings
     }
-}
-
-/// This machine's wall clock, in milliseconds since 1970; only ever shown.
-fn now_ms() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO);
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -31,7 +31,8 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How long it may take to say so to a watch that is about to begin: there must be time left for another connection.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// How long connecting waits for its own notification. Behind a transaction-mode pooler it never comes.
+/// How long connecting waits for its own notification, from when the connection that listens has answered what was asked after it:
+/// the server tells it before. Behind a transaction-mode pooler it never comes.
 const PROOF_TIME_MAX: Duration = Duration::from_millis(1_500);
 
 type Event = Result<WatchEvent, StoreError>;
@@ -87,14 +88,14 @@ impl Listener {
 
     /// Whether it still answers. If not, or if nobody waits for the answer, the next watch has another; those on this one
     /// are told by the heartbeat.
-    async fn answers(&self) -> bool {
+    async fn answers(&self, time_max: Duration) -> bool {
         let mut asking = UnderWay::begin(Arc::clone(&self.live)).await;
         if !asking.is_usable() {
             // Whoever was before it has found it silent; each would wait as long anew.
             asking.answered();
             return false;
         }
-        let asked = tokio::time::timeout(ANSWER_TIME_MAX, asking.client().batch_execute(""));
+        let asked = tokio::time::timeout(time_max, asking.client().batch_execute(""));
         let answers = matches!(asked.await, Ok(Ok(())));
         if answers {
             asking.answered();
@@ -138,6 +139,11 @@ impl Site {
         let parameters: [Typed<'_>; 2] = [(&channel, Type::TEXT), (&proof, Type::TEXT)];
         self.ask(Deed::Read, "the watch", "SELECT pg_notify($1, $2)", &parameters)
             .await?;
+        // What keeps that connection busy, or the machine from running, keeps the proof too: the watch would be absent for the
+        // store's whole life.
+        if !listener.answers(self.time_max).await {
+            return Err(timed_out(Deed::Read, "the watch", &self.place, self.time_max));
+        }
         if tokio::time::timeout(PROOF_TIME_MAX, arrived.notified())
             .await
             .is_ok()
@@ -166,7 +172,7 @@ impl Site {
         }
         let opening = async {
             let mut listener = self.listen().await?;
-            if !listener.answers().await {
+            if !listener.answers(ANSWER_TIME_MAX).await {
                 listener = self.listen().await?;
             }
             self.admit(scope, listener)
@@ -375,10 +381,27 @@ async fn next(events: &mut mpsc::Receiver<WatchEvent>, missed: &Missed) -> Optio
 
 #[cfg(test)]
 mod tests {
-    use super::{Missed, next};
+    use super::{Missed, PROOF_TIME_MAX, next};
+    use crate::connect::site;
+    use crate::url::StoreUrl;
     use std::time::Duration;
-    use tenure_core::WatchEvent;
+    use tenure_core::{WatchEvent, WatchSource};
+    use tenure_testkit::Postgres;
     use tokio::sync::mpsc;
+
+    /// Its own notification comes when the connection that listens is idle again.
+    #[tokio::test]
+    async fn watch_of_postgres_whose_proof_is_late_is_no_less_a_watch() {
+        let uri = Postgres::shared().await.uri();
+        let url = StoreUrl::parse(&uri).unwrap_or_else(|error| panic!("{error}"));
+        let mut site = site(url).unwrap_or_else(|error| panic!("{error}"));
+        let listener = site.listen().await.unwrap_or_else(|error| panic!("{error}"));
+        let busy = format!("SELECT pg_sleep({})", 2.0 * PROOF_TIME_MAX.as_secs_f64());
+        let (slept, proven) = tokio::join!(listener.live.client.batch_execute(&busy), site.prove_watch());
+        slept.expect("it only sleeps");
+        assert_eq!(proven, Ok(()));
+        assert_eq!(site.watch, WatchSource::Push);
+    }
 
     #[tokio::test]
     async fn gap_that_is_noted_when_the_reader_waits_already_wakes_it() {

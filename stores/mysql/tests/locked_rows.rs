@@ -1,15 +1,18 @@
 //! Rows that another transaction keeps locked: who waits for one, who does not, and of which moment the decision is.
-use crate::common::{Scratch, give_back, giving_back, name, renewal, request, row_locked, seconds, take};
+use crate::common::{
+    Scratch, give_back, giving_back, name, proxied, renewal, request, row_locked, seconds, take,
+};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, TxOpts};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_conformance::wire::bounded;
 use tenure_core::{
-    Acquired, Certainty, Fault as StoreFault, Fence, FencingToken, LeaseStore, Occupancy, Released, Renewed,
-    ResourceName, Term,
+    Acquired, Certainty, Fault as StoreFault, Fence, FenceError, FencingToken, LeaseStore, Occupancy,
+    Released, Renewed, ResourceName, Term,
 };
 use tenure_mysql::MysqlFence;
+use tenure_testkit::Fault;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -68,13 +71,15 @@ async fn locked_row_of_mysql_holds_up_nothing_but_its_own_lease() {
 async fn acquisition_of_a_locked_row_of_mysql_is_told_that_it_is_busy_before_it_is_given_up() {
     let scratch = Scratch::new().await;
     let store = scratch.store().await;
-    let [first, rival] = ["first", "rival"].map(|label| request("job", label, seconds(10)));
-    let token = take(&store, &first).await.token;
-    give_back(&store, &first, token).await;
-    let request_time_max = first.ttl.duration() / 10;
     let mut client = scratch.client().await;
-    for _round in 0..ROUNDS_MAX {
-        let transaction = row_locked(&mut client, "job").await;
+    for round in 0..ROUNDS_MAX {
+        // What was given up in an earlier round may take its lease when the row is free.
+        let lease = format!("job-{round}");
+        let [first, rival] = ["first", "rival"].map(|label| request(&lease, label, seconds(10)));
+        let token = take(&store, &first).await.token;
+        give_back(&store, &first, token).await;
+        let request_time_max = first.ttl.duration() / 10;
+        let transaction = row_locked(&mut client, &lease).await;
         let answer = timeout(request_time_max, store.acquire(&rival)).await;
         transaction.rollback().await.unwrap();
         let Ok(answer) = answer else {
@@ -235,6 +240,39 @@ async fn claims_of_mysql_that_wait_hold_up_no_lease() {
         claims.join_all().await;
     }
     panic!("every lease waited for a claim, in {ROUNDS_MAX} rounds");
+}
+
+/// As long as an answer takes to come, and the store still waits for it: then nothing of it is unknown.
+#[tokio::test]
+async fn claim_of_mysql_that_waits_in_vain_is_told_so_over_a_slow_connection_too() {
+    let (proxy, scratch, store) = proxied().await;
+    let fence = MysqlFence::beside(&store);
+    let mut client = scratch.client().await;
+    let resource = ResourceName::new("ledger").unwrap();
+    let [old, new] = [5, 6].map(|token| Term::new(name("nightly"), FencingToken::new(token).unwrap()));
+    fence.claim(&resource, &old).await.unwrap();
+    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+    fence.enter(&mut transaction, &resource, &old).await.unwrap();
+    for _round in 0..ROUNDS_MAX {
+        // Just used, the connection is believed to be there.
+        fence.claim(&resource, &old).await.unwrap();
+        proxy.set(Fault::Delay {
+            to_server: Duration::ZERO,
+            to_client: Duration::from_millis(1_200),
+        });
+        let claimed = fence.claim(&resource, &new).await;
+        proxy.heal();
+        let Err(FenceError::Store(error)) = claimed else {
+            panic!("{claimed:?}")
+        };
+        if error.fault == StoreFault::Busy {
+            assert_eq!(error.certainty, Certainty::NotApplied, "{error}");
+            return;
+        }
+        // A machine may be too slow for that, and MySQL looks only once a second who has waited long enough.
+        assert_eq!(error.fault, StoreFault::TimedOut, "{error}");
+    }
+    panic!("each was given up, in {ROUNDS_MAX} rounds");
 }
 
 /// Sessions of the store: those that run an acquisition, and all. The test's own are no part of them.

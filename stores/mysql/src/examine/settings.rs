@@ -66,7 +66,7 @@ impl Site {
             warning(
                 SUBJECT,
                 format!(
-                    "{limit_ms} ms (max_statement_time): what waits for a row (2 s), or for transactions that have entered (4 s), \
+                    "{limit_ms} ms (max_statement_time): what waits for a row (2 s), or for transactions that have entered (3 s), \
                      is cut before its own bound, and then nobody knows whether it was done"
                 ),
                 "ALTER USER … WITH MAX_STATEMENT_TIME 5 for Tenure's user",

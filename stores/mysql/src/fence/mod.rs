@@ -42,7 +42,7 @@ use tenure_remote::{Noter, OwnThread};
 /// ```
 ///
 /// Entering locks the row of the mark, shared: transactions of one term run side by side, and a claim of a later term
-/// waits for every one that has entered, 4 s at most, and may then be made again. In a transaction that began to read
+/// waits for every one that has entered, 3 s or, by MySQL, 4 s at most, and may then be made again. In a transaction that began to read
 /// before a claim, at `REPEATABLE READ`, entering fails. The data may be in another database of the same server.
 ///
 /// Other drivers and languages call the procedure `tenure_enter_1(resource, lease, token)`, first in each transaction.
@@ -138,7 +138,7 @@ impl Fence for MysqlFence {
     /// Durable before it returns; but [`Claimed::Already`] may come while the term's first claim is still on its way to the
     /// disk, where it is with the next commit of the server: so with whatever is written behind it.
     ///
-    /// Waits for transactions that have entered, 4 s at most. A refusal takes no lock.
+    /// Waits for transactions that have entered, 3 s or, by MySQL, 4 s at most. A refusal takes no lock.
     fn claim<'a>(
         &'a self,
         resource: &'a ResourceName,

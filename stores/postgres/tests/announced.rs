@@ -3,7 +3,7 @@ use crate::common::{PATIENCE, Scratch, request, seconds, take};
 use tenure_core::{Change, FencingToken, LeaseStore, Scope, Watch, WatchEvent};
 use tokio::time::timeout;
 
-async fn until_taken(watch: &mut Box<dyn Watch>) -> Option<FencingToken> {
+pub async fn until_taken(watch: &mut Box<dyn Watch>) -> Option<FencingToken> {
     let taken = async {
         loop {
             if let WatchEvent::Changed {

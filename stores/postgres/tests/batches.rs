@@ -2,9 +2,8 @@
 use crate::common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, take};
 use crate::faults::proxied_with;
 use std::future::poll_fn;
-use std::time::Duration;
 use tenure_core::{LeaseStore, Released, Renewed};
-use tenure_testkit::{FaultProxy, eventually_async};
+use tenure_testkit::FaultProxy;
 use tokio::sync::mpsc;
 use tokio_postgres::{AsyncMessage, NoTls};
 
@@ -21,11 +20,13 @@ async fn by_one_request<T>(proxy: &FaultProxy, batch: impl Future<Output = Vec<T
 #[tokio::test]
 async fn thousand_leases_are_renewed_and_given_back_by_one_request_each() {
     // Nobody listens, so that no sign of life of that connection comes between.
-    let (proxy, _scratch, store) = proxied_with("listen=off").await;
+    let (proxy, scratch, store) = proxied_with("listen=off").await;
+    // Whoever takes a lease announces that a moment later, and by a request of its own.
+    let taking = scratch.store().await;
     let (mut renewals, mut releases) = (Vec::new(), Vec::new());
     for number in 0..1_000 {
         let asked = request(&format!("lease-{number:04}"), "holder", seconds(300));
-        let token = take(&store, &asked).await.token;
+        let token = take(&taking, &asked).await.token;
         renewals.push(renewal(&asked, token));
         releases.push(giving_back(&asked, token));
     }
@@ -34,13 +35,6 @@ async fn thousand_leases_are_renewed_and_given_back_by_one_request_each() {
     let warm = store.renew(&renewals[..2]).await;
     assert!(matches!(warm[0], Ok(Renewed::Extended { .. })), "{:?}", warm[0]);
     let _warm = store.release(&releases[..2]).await;
-    // That terms have begun is announced a moment later.
-    eventually_async(PATIENCE, "the announcements are over", async || {
-        let before = proxy.counts().requests;
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        proxy.counts().requests == before
-    })
-    .await;
     let renewed = by_one_request(&proxy, store.renew(&renewals)).await;
     assert!(
         matches!(renewed[77], Ok(Renewed::Lost(Some(_)))),

@@ -1,7 +1,9 @@
 //! Connecting: what is refused, how soon, and what no message ever holds.
 use crate::common::{Scratch, only_the_cleaner_cleans_up, request, seconds, take};
 use std::time::{Duration, Instant};
-use tenure_core::{Certainty, Durability, Fault, LeaseStore, Scope, StoreError, Verdict, WatchSource};
+use tenure_core::{
+    Certainty, Durability, Fault, Finding, LeaseStore, Scope, StoreError, Verdict, WatchSource,
+};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{PgBouncer, Postgres, free_port};
 
@@ -147,16 +149,12 @@ async fn credentials_privileges_and_settings_are_told_apart() {
     let writer = PostgresStore::connect(&url("writer", SECRET)).await.unwrap();
     take(&writer, &asked).await;
     let findings = writer.examine().await.unwrap();
-    assert!(
-        findings.iter().all(|finding| finding.verdict == Verdict::Good),
-        "{findings:?}"
-    );
+    // How long a ping takes is the machine's.
+    let is_amiss = |finding: &&Finding| finding.verdict != Verdict::Good && finding.subject != "round trip";
+    assert_eq!(findings.iter().find(is_amiss), None);
     let uncounted = PostgresStore::connect(&url("uncounted", SECRET)).await.unwrap();
     let findings = uncounted.examine().await.unwrap();
-    let warned: Vec<_> = findings
-        .iter()
-        .filter(|finding| finding.verdict != Verdict::Good)
-        .collect();
+    let warned: Vec<_> = findings.iter().filter(is_amiss).collect();
     assert!(
         matches!(warned.as_slice(), [one] if one.subject == "fences" && one.detail.contains("insert, update refusals")),
         "{findings:?}"

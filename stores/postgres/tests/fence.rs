@@ -93,6 +93,16 @@ async fn stale_term_is_refused_and_its_write_is_not_there_in_postgres() {
 /// Transactions of one term hold the mark together; a later claim waits for each, and sees what they wrote.
 #[tokio::test]
 async fn transactions_of_one_term_run_side_by_side_and_a_claim_waits_for_all_in_postgres() {
+    for _round in 0..ROUNDS_MAX {
+        if claim_waits_for_all().await {
+            return;
+        }
+    }
+    panic!("the time of each claim was over before those had left whom it waited for");
+}
+
+/// Not, on a machine so slow that the claim's time was over before.
+async fn claim_waits_for_all() -> bool {
     let (scratch, fence) = fenced().await;
     fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
     let (mut one, mut two) = (scratch.client().await, scratch.client().await);
@@ -109,15 +119,21 @@ async fn transactions_of_one_term_run_side_by_side_and_a_claim_waits_for_all_in_
         async move { fence.claim(&ledger(), &term("nightly", 9)).await }
     });
     first.commit().await.unwrap();
-    assert!(
-        waits(&claim, &second).await,
-        "a claim did not wait for an open transaction"
-    );
+    let waited = waits(&claim, &second).await;
     second.execute(&add(&scratch), &[]).await.unwrap();
     second.commit().await.unwrap();
-    assert_eq!(claim.await.unwrap(), Ok(Claimed::Raised { from: Some(token(5)) }));
+    let claimed = claim.await.unwrap();
+    if matches!(claimed, Err(FenceError::Store(_))) {
+        return false;
+    }
+    assert!(waited, "a claim did not wait for an open transaction");
+    assert_eq!(claimed, Ok(Claimed::Raised { from: Some(token(5)) }));
     assert_eq!(cents(&scratch).await, 2);
+    true
 }
+
+/// How often a claim's time may be over on a slow machine.
+const ROUNDS_MAX: u32 = 3;
 
 /// However long the older transaction has been open: once a later term has claimed, it cannot commit a write.
 #[tokio::test]

@@ -69,6 +69,11 @@ async fn request_that_waits_behind_another_for_a_locked_row_is_told_that_it_is_b
     let grant = take(&first, &asked).await;
     let beat = [renewal(&asked, grant.token)];
     take(&behind, &asked).await;
+    // Has the connection of the renewals be made before it is slow.
+    assert!(matches!(
+        behind.renew(&beat).await[0],
+        Ok(Renewed::Extended { .. })
+    ));
     let mut client = scratch.client().await;
     let transaction = client.transaction().await.unwrap();
     let lock = format!("SELECT 1 FROM {}.leases FOR UPDATE", scratch.schema);
@@ -104,13 +109,17 @@ async fn request_that_waits_behind_another_for_a_locked_row_is_told_that_it_is_b
 async fn acquisition_of_a_locked_row_of_postgres_is_told_that_it_is_busy_before_it_is_given_up() {
     let scratch = Scratch::new().await;
     let (one, two) = (scratch.store().await, scratch.store().await);
-    let [first, ahead, behind] = ["first", "ahead", "behind"].map(|label| request("job", label, seconds(10)));
-    let token = take(&one, &first).await.token;
-    let released = one.release(&[giving_back(&first, token)]).await.remove(0);
-    assert_eq!(released, Ok(Released::Vacated));
-    let request_time_max = first.ttl.duration() / 10;
+    take(&two, &request("another", "holder", seconds(60))).await;
     let mut client = scratch.client().await;
-    for _round in 0..ROUNDS_MAX {
+    for round in 0..ROUNDS_MAX {
+        // What was given up in an earlier round may take its lease when the row is free.
+        let lease = format!("job-{round}");
+        let [first, ahead, behind] =
+            ["first", "ahead", "behind"].map(|label| request(&lease, label, seconds(10)));
+        let token = take(&one, &first).await.token;
+        let released = one.release(&[giving_back(&first, token)]).await.remove(0);
+        assert_eq!(released, Ok(Released::Vacated));
+        let request_time_max = first.ttl.duration() / 10;
         let transaction = client.transaction().await.unwrap();
         let lock = format!("SELECT 1 FROM {}.leases FOR UPDATE", scratch.schema);
         transaction.execute(&lock, &[]).await.unwrap();

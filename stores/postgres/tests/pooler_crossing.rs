@@ -8,7 +8,9 @@ use crate::meddling::{Meddling, meddling};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tenure_core::{Acquire, Acquired, Certainty, Fault, LeaseStore, Page, Released, Renewed, StoreError};
+use tenure_core::{
+    Acquire, Acquired, Certainty, Fault, Lease, LeaseStore, Page, Released, Renewed, StoreError,
+};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{PgBouncer, Postgres, eventually_async};
 use tokio::task::JoinSet;
@@ -347,7 +349,7 @@ async fn take_and_give_back(store: &PostgresStore, direct: &PostgresStore, name:
             may_be_applied || !grant.again,
             "{name}: it was said not to be applied"
         );
-        let lease = direct.get(&asked.name).await.unwrap().unwrap();
+        let lease = looked_at(direct, &asked).await;
         assert_eq!(lease.token, grant.token, "{name}: it is another's token");
         match store.renew(&[renewal(&asked, grant.token)]).await.remove(0) {
             Ok(renewed) => assert!(matches!(renewed, Renewed::Extended { .. }), "{name}: {renewed:?}"),
@@ -359,11 +361,19 @@ async fn take_and_give_back(store: &PostgresStore, direct: &PostgresStore, name:
                 Err(error) => astray += is_astray(&error),
             }
         }
-        let lease = direct.get(&asked.name).await.unwrap().unwrap();
+        let lease = looked_at(direct, &asked).await;
         assert!(lease.released, "{name}: what was released was another's");
         asked.attempt = asked.attempt.next();
     }
     astray
+}
+
+/// The record, as who goes round the pooler sees it: so many look at once that one may be late.
+async fn looked_at(direct: &PostgresStore, asked: &Acquire) -> Lease {
+    let look = || direct.get(&asked.name);
+    eventually_async(PATIENCE, "a look round the pooler", look)
+        .await
+        .unwrap()
 }
 
 /// A time-out is the machine's, and a connection that ends the pooler's.

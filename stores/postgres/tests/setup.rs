@@ -220,11 +220,16 @@ async fn claim_that_is_kept_out_by_writers_without_the_turnstile_is_told_so() {
     let FenceError::Store(error) = kept_out else {
         panic!("{kept_out}")
     };
-    assert_eq!(error.fault, Fault::Busy, "{error}");
+    // On a machine that stands still the store may give it up before the server does: then it may be made all the same.
+    let given_up = error.fault == Fault::TimedOut;
+    assert!(given_up || error.fault == Fault::Busy, "{error}");
     writers.abort();
     assert!(writers.await.unwrap_err().is_cancelled());
     let claimed = claimed(&fence).await;
-    assert!(matches!(claimed, Ok(Claimed::Raised { .. })), "{claimed:?}");
+    assert!(
+        matches!(claimed, Ok(Claimed::Raised { .. })) || given_up && claimed == Ok(Claimed::Already),
+        "{claimed:?}"
+    );
 }
 
 async fn claimed(fence: &PostgresFence) -> Result<Claimed, FenceError> {

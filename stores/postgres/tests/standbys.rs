@@ -22,6 +22,8 @@ pub async fn pair() -> (Postgres, Postgres, String) {
     primary.execute(synchronous).await.unwrap();
     primary.execute("SELECT pg_reload_conf()").await.unwrap();
     let scratch = Scratch::on(&primary.uri()).await;
+    // Who makes commits wait, and who serves the standby, read the settings a moment later.
+    followers(&scratch.client().await, "WHERE sync_state = 'sync'", 1).await;
     let both = format!(
         "postgres://postgres@{},{}/postgres",
         primary.address(),
@@ -130,6 +132,11 @@ async fn follows_as(follower: &Postgres, primary: &Client, name: &str) {
         .next()
         .unwrap()
         .replace('\'', "''");
+    let all: i64 = primary
+        .query_one("SELECT count(*) FROM pg_stat_replication", &[])
+        .await
+        .unwrap()
+        .get(0);
     set(
         follower,
         &format!("primary_conninfo = '{unnamed} application_name={name}'"),
@@ -137,6 +144,8 @@ async fn follows_as(follower: &Postgres, primary: &Client, name: &str) {
     .await;
     let shown = format!("WHERE application_name = '{name}' AND state = 'streaming'");
     followers(primary, &shown, 1).await;
+    // The one by its earlier name may be seen for a moment yet.
+    followers(primary, "", all).await;
 }
 
 async fn set(server: &Postgres, setting: &str) {

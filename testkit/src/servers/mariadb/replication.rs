@@ -79,6 +79,9 @@ impl Mariadb {
             ),
         };
         replica.execute(&follow).await?;
+        // Of a primary that has written nothing there is nothing to catch up with: nobody would wait until it is followed.
+        self.execute("CREATE DATABASE IF NOT EXISTS testkit_followed")
+            .await?;
         replica.catch_up(self).await?;
         Ok(replica)
     }

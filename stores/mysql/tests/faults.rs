@@ -1,5 +1,5 @@
 //! Real faults: lost replies, silent, frozen and killed servers. Errors come back bounded, tokens rise.
-use crate::common::{Scratch, family, giving_back, proxied, renewal, request, seconds, take};
+use crate::common::{PATIENCE, Scratch, family, giving_back, proxied, renewal, request, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use std::time::{Duration, Instant};
 use tenure_conformance::wire::{self, BOUND, Wire, bounded};
@@ -34,7 +34,9 @@ async fn silent_network_of_mysql_is_given_up_and_works_again_at_once() {
         store.renew(&renewals).await[0],
         Ok(Renewed::Extended { .. })
     ));
-    for fault in [Fault::BlackHole, Fault::HalfOpen] {
+    let mut faults = vec![Fault::HalfOpen, Fault::BlackHole];
+    for _round in 0..ROUNDS_MAX {
+        let Some(fault) = faults.pop() else { return };
         // Just used, the connections are believed to be there.
         assert!(matches!(
             store.renew(&renewals).await[0],
@@ -46,12 +48,8 @@ async fn silent_network_of_mysql_is_given_up_and_works_again_at_once() {
             tokio::join!(store.renew(&renewals), store.get(&asked.name))
         })
         .await;
-        let error = renewed[0].as_ref().unwrap_err();
-        assert_eq!(
-            (error.fault, error.certainty),
-            (StoreFault::TimedOut, Certainty::Unknown),
-            "{error}"
-        );
+        let silent = renewed[0].as_ref().unwrap_err();
+        assert_eq!(silent.fault, StoreFault::TimedOut, "{silent}");
         let error = read.unwrap_err();
         assert_eq!(
             (error.fault, error.certainty),
@@ -65,8 +63,19 @@ async fn silent_network_of_mysql_is_given_up_and_works_again_at_once() {
             "{fault:?}: {renewed:?}"
         );
         assert!(store.get(&asked.name).await.unwrap().is_some());
+        if silent.certainty != Certainty::Unknown {
+            // On a machine so slow that the connection was asked first whether it is there, once more.
+            faults.push(fault);
+        }
     }
+    assert!(
+        faults.is_empty(),
+        "{faults:?}: no renewal was sent into the silence"
+    );
 }
+
+/// How often a machine may be too slow for what a test must meet.
+const ROUNDS_MAX: u32 = 10;
 
 /// A request that nobody waits for any more tells nothing; but its connection may be gone, so it is not trusted.
 #[tokio::test]
@@ -96,13 +105,13 @@ async fn who_has_less_time_than_a_login_to_mysql_takes_is_served_all_the_same() 
     let (proxy, _scratch, store) = proxied().await;
     let asked = request("job", "holder", seconds(60));
     // A login waits for three answers, which is longer than the callers have; their own request waits for one.
-    let (pause, patience) = (Duration::from_millis(500), Duration::from_millis(1_200));
+    let (pause, patience) = (Duration::from_millis(450), Duration::from_millis(1_300));
     proxy.set(Fault::Delay {
         to_server: Duration::ZERO,
         to_client: pause,
     });
     proxy.cut_connections();
-    let token = eventually_async(BOUND, "a term", || async {
+    let token = eventually_async(2 * PATIENCE, "a term", || async {
         let answer = tokio::time::timeout(patience, store.acquire(&asked)).await;
         match answer {
             Ok(Ok(Acquired::Granted(grant))) => Some(grant.token),

@@ -1,10 +1,10 @@
 //! Marks that an operator has raised: they admit nobody until a term has claimed them.
-use crate::common::{PATIENCE, Scratch, name, replacing, request, seconds, take};
+use crate::common::{Scratch, name, replacing, request, seconds, take};
 use crate::fence::{fenced, ledger, term, write};
 use crate::setup::{rewriting, set_up_again};
 use mysql_async::TxOpts;
 use mysql_async::prelude::Queryable as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tenure_conformance::marks::what_leases_have_left_behind_says_nothing;
 use tenure_core::{
     Bump, Certainty, Claimed, Fault, Fence, FenceError, Finding, LeaseStore, Mark, MarkPage, ResourceName,
@@ -12,6 +12,7 @@ use tenure_core::{
 };
 use tenure_mysql::{MysqlFence, MysqlStore};
 use tenure_testkit::{FaultProxy, Mariadb, RequestFault};
+use tokio::task::JoinHandle;
 
 /// A number that a clock shows, and did long ago.
 const OF_A_CLOCK: u64 = 1_600_000_000_000;
@@ -279,6 +280,20 @@ async fn bumps_nothing(fence: &MysqlFence, held_by: &Term) {
 async fn two_set_ups_that_add_the_same_column_at_once_do_not_meet_in_mysql() {
     let (scratch, fence) = fenced().await;
     fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    for _round in 0..ROUNDS_MAX {
+        if two_add_the_column(&scratch).await {
+            assert_eq!(set_up(&scratch).await.verdict, Verdict::Good);
+            return;
+        }
+    }
+    panic!("one of the two had waited long enough, in {ROUNDS_MAX} rounds");
+}
+
+/// How often a machine may be too slow for what a test must meet.
+const ROUNDS_MAX: u32 = 5;
+
+/// Not, on a machine so slow that one of them had waited long enough before the other came.
+async fn two_add_the_column(scratch: &Scratch) -> bool {
     scratch
         .sql("ALTER TABLE tenure_fences DROP COLUMN bumped_token")
         .await;
@@ -288,24 +303,31 @@ async fn two_set_ups_that_add_the_same_column_at_once_do_not_meet_in_mysql() {
         .query_drop("SELECT token FROM tenure_fences LOCK IN SHARE MODE")
         .await
         .unwrap();
-    let adding: tokio::task::JoinSet<_> = (0..2)
-        .map(|_| scratch.url())
-        .map(|url| async move { MysqlStore::init(&url).await })
-        .collect();
+    let adding = [(); 2].map(|()| {
+        let url = scratch.url();
+        tokio::spawn(async move { MysqlStore::init(&url).await })
+    });
     let waiting = format!(
         "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = '{}' AND STATE LIKE '%metadata lock%'",
         scratch.database
     );
-    let (mut looking, deadline) = (scratch.client().await, Instant::now() + PATIENCE);
-    while looking.query_first::<u32, _>(&waiting).await.unwrap() != Some(2) {
-        assert!(Instant::now() < deadline, "nobody waits");
+    let mut looking = scratch.client().await;
+    let mut both = true;
+    while both && looking.query_first::<u32, _>(&waiting).await.unwrap() != Some(2) {
+        both = !adding.iter().any(JoinHandle::is_finished);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     transaction.commit().await.unwrap();
-    for added in adding.join_all().await {
-        added.unwrap();
+    for added in adding {
+        match added.await.unwrap() {
+            Err(error) if error.fault == Fault::Busy => both = false,
+            added => added.unwrap(),
+        }
     }
-    assert_eq!(set_up(&scratch).await.verdict, Verdict::Good);
+    if !both {
+        MysqlStore::init(&scratch.url()).await.unwrap();
+    }
+    both
 }
 
 async fn set_up(scratch: &Scratch) -> Finding {
@@ -340,24 +362,37 @@ async fn bump_in_mysql_that_is_not_heard_of_after_it_was_made_is_unknown() {
 #[tokio::test]
 async fn of_two_that_bump_a_new_mark_of_mysql_at_once_the_later_changes_nothing() {
     let (scratch, fence) = fenced().await;
+    // Has two connections be made.
+    let [one, other] = ["one", "other"].map(|resource| bump(ResourceName::new(resource).unwrap()));
+    for bumped in <[_; 2]>::from(tokio::join!(fence.bump(&one), fence.bump(&other))) {
+        bumped.unwrap();
+    }
     // Long enough for both to have looked.
     scratch
         .sql("CREATE TRIGGER slowly BEFORE INSERT ON tenure_fences FOR EACH ROW DO SLEEP(1)")
         .await;
-    let asked = bump(ledger());
-    let (one, other) = tokio::join!(fence.bump(&asked), fence.bump(&asked));
-    let (first, late) = if one.is_ok() { (one, other) } else { (other, one) };
-    let Err(FenceError::Store(late)) = late else {
-        panic!("{late:?}")
-    };
-    assert_eq!(
-        (late.fault, late.certainty),
-        (Fault::Busy, Certainty::NotApplied),
-        "{late}"
-    );
-    let mark = fence.mark(&ledger()).await.unwrap().unwrap();
-    assert_eq!(mark.token, first.unwrap().token);
-    assert!(fence.bump(&asked).await.unwrap().token > mark.token);
+    for round in 0..ROUNDS_MAX {
+        let resource = ResourceName::new(format!("new-{round}")).unwrap();
+        let asked = bump(resource.clone());
+        let (first, late) = match tokio::join!(fence.bump(&asked), fence.bump(&asked)) {
+            // On a machine so slow that the second looked when the first had made it, once more.
+            (Ok(_), Ok(_)) => continue,
+            (one @ Ok(_), other) | (other, one) => (one, other),
+        };
+        let Err(FenceError::Store(late)) = late else {
+            panic!("{late:?}")
+        };
+        assert_eq!(
+            (late.fault, late.certainty),
+            (Fault::Busy, Certainty::NotApplied),
+            "{late}"
+        );
+        let mark = fence.mark(&resource).await.unwrap().unwrap();
+        assert_eq!(mark.token, first.unwrap().token);
+        assert!(fence.bump(&asked).await.unwrap().token > mark.token);
+        return;
+    }
+    panic!("none came at once, in {ROUNDS_MAX} rounds");
 }
 
 #[tokio::test]

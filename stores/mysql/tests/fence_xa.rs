@@ -39,13 +39,18 @@ async fn prepared_xa_transaction_keeps_a_claim_waiting_at_serializable_and_below
             from: FencingToken::new(token).ok(),
         });
         if isolation == "SERIALIZABLE" || family() == SqlFamily::Mysql {
-            assert!(
-                matches!(&claimed, Err(FenceError::Store(error)) if error.fault == Fault::Busy),
-                "{isolation}: {claimed:?}"
-            );
+            let Err(FenceError::Store(error)) = claimed else {
+                panic!("{isolation}: {claimed:?}")
+            };
+            // On a machine that stands still the store may give it up before the server does: then it may be made all the same.
+            let given_up = error.fault == Fault::TimedOut;
+            assert!(given_up || error.fault == Fault::Busy, "{isolation}: {error}");
             client.query_drop(&commit).await.unwrap();
             let claimed = fence.claim(&ledger(), &term("nightly", next)).await;
-            assert_eq!(claimed, raised, "{isolation}");
+            assert!(
+                claimed == raised || given_up && claimed == Ok(Claimed::Already),
+                "{isolation}: {claimed:?}"
+            );
         } else {
             assert_eq!(claimed, raised, "{isolation}");
             client.query_drop(&commit).await.unwrap();

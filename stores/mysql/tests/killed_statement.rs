@@ -2,14 +2,15 @@
 use crate::common::{PATIENCE, Scratch, family, renewal, request, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, TxOpts};
-use std::sync::Arc;
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 use tenure_conformance::wire::bounded;
-use tenure_core::{Certainty, Fault, LeaseStore, Renewed};
+use tenure_core::{Certainty, Fault, LeaseStore, Renew, Renewed, StoreError};
+use tenure_mysql::MysqlStore;
 use tenure_testkit::SqlFamily;
 
-/// Kills the statement that waits for a row in this database. Answers whose it was.
-async fn kill_who_waits(client: &mut Conn) -> u64 {
+/// Kills the statement that waits for a row in this database. Answers whose it was; `None` if it was `over` before it was found.
+async fn kill_who_waits(client: &mut Conn, over: &Cell<bool>) -> Option<u64> {
     // A statement of a procedure is shown as itself.
     let for_a_while = match family() {
         SqlFamily::Mariadb => "time_ms > 50",
@@ -19,27 +20,49 @@ async fn kill_who_waits(client: &mut Conn) -> u64 {
         "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID() \
          AND command = 'Query' AND info LIKE '%UPDATE%' AND {for_a_while}"
     );
-    let deadline = Instant::now() + PATIENCE;
-    loop {
+    while !over.get() {
         if let Some(id) = client.query_first::<u64, _>(&waiting).await.unwrap() {
             client.query_drop(format!("KILL QUERY {id}")).await.unwrap();
-            return id;
+            return Some(id);
         }
-        assert!(Instant::now() < deadline, "no statement waits for the row");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    None
 }
+
+/// Has a batch killed that waits for a row. Answers with what it was told, and whose it was; not, if it was given up before.
+async fn killed(
+    store: &MysqlStore,
+    renewals: &[Renew],
+    killer: &mut Conn,
+) -> Option<(Vec<Result<Renewed, StoreError>>, u64)> {
+    let over = Cell::new(false);
+    let batch = async {
+        let answers = bounded("a killed batch", store.renew(renewals)).await;
+        over.set(true);
+        answers
+    };
+    let (answers, id) = tokio::join!(batch, kill_who_waits(killer, &over));
+    let is_given_up = |answer: &Result<_, StoreError>| matches!(answer, Err(error) if error.fault == Fault::Busy && error.certainty == Certainty::NotApplied);
+    if answers.iter().all(is_given_up) {
+        return None;
+    }
+    Some((answers, id.expect("it was answered, and nobody has killed it")))
+}
+
+/// How often a batch may be given up before a slow machine has found it.
+const ROUNDS_MAX: u32 = 5;
 
 /// A procedure that is killed may run none of its handlers, by the server and by the moment: its transaction stays open then,
 /// and its session's settings changed. Whether they have run, nobody is told; so its connection is not used again.
 #[tokio::test]
 async fn killed_renewal_keeps_no_row_locked_and_the_next_one_extends() {
     let scratch = Scratch::new().await;
-    let store = Arc::new(scratch.store().await);
+    let store = scratch.store().await;
     let mut renewals = Vec::new();
     for label in ["one", "two"] {
         let asked = request(label, "holder", seconds(120));
-        renewals.push(renewal(&asked, take(store.as_ref(), &asked).await.token));
+        renewals.push(renewal(&asked, take(&store, &asked).await.token));
     }
     // A batch passes by rows of leases that somebody keeps locked; what a trigger wants it waits for, with its own rows locked.
     scratch
@@ -55,11 +78,15 @@ async fn killed_renewal_keeps_no_row_locked_and_the_next_one_extends() {
         .await
         .unwrap();
     let mut killer = scratch.client().await;
-    let (killed, id) = tokio::join!(
-        bounded("a killed batch", store.renew(&renewals)),
-        kill_who_waits(&mut killer)
-    );
-    for answer in &killed {
+    let mut found = None;
+    for _round in 0..ROUNDS_MAX {
+        found = killed(&store, &renewals, &mut killer).await;
+        if found.is_some() {
+            break;
+        }
+    }
+    let (answers, id) = found.expect("one is killed before it is given up");
+    for answer in &answers {
         let error = answer.as_ref().unwrap_err();
         assert_eq!(
             (error.fault, error.certainty),

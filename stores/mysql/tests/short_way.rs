@@ -123,7 +123,7 @@ async fn short_way_writes_what_the_procedures_write() {
 async fn same(client: &mut Conn) {
     let look = "SELECT owner, incarnation, attempt, terms, ttl_ms, expires_us - acquired_us, renewed_us, released_us IS NOT NULL, \
          step_down_us IS NOT NULL, note, previous_owner, previous_end, previous_token IS NULL, previous_us IS NULL, \
-         token DIV 100000, released_us = expires_us, created_us <= acquired_us, previous_us <= acquired_us, \
+         token - (acquired_us DIV 1000) < 1000, released_us = expires_us, created_us <= acquired_us, previous_us <= acquired_us, \
          previous_token < token, token >= acquired_us DIV 1000, acquired_us >= created_us FROM tenure_leases ORDER BY name";
     let rows: Vec<Row> = client.query(look).await.unwrap();
     let [one, other] = &rows[..] else {

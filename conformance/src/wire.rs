@@ -49,10 +49,7 @@ pub async fn delayed_answers_count_for_what_they_are(
     proxy: &FaultProxy,
     direct: &dyn LeaseStore,
 ) {
-    let (asked, late) = (
-        request("job", "holder", seconds(60)),
-        request("late", "holder", seconds(60)),
-    );
+    let asked = request("job", "holder", seconds(60));
     // Each connection is made before it is slow, as making one is many round trips.
     let first = take(store, &asked).await;
     let renewals = [renewal(&asked, first.token)];
@@ -68,33 +65,43 @@ pub async fn delayed_answers_count_for_what_they_are(
         assert!(proxy.counts().delayed > delayed, "the fault happened");
         proxy.heal();
     }
-    // Just used, the connections are believed to be there.
-    let (_again, renewed) = tokio::join!(take(store, &asked), store.renew(&renewals));
-    assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
-    proxy.set(Fault::Delay {
-        to_server: Duration::ZERO,
-        to_client: BOUND,
-    });
-    let (lost, unheard) = tokio::join!(
-        bounded("a late acquisition", store.acquire(&late)),
-        bounded("a late renewal", store.renew(&renewals)),
-    );
-    for error in [
-        lost.expect_err("it comes too late"),
-        unheard[0].clone().expect_err("it comes too late"),
-    ] {
-        assert_eq!(
-            (error.fault, error.certainty),
-            (StoreFault::TimedOut, Certainty::Unknown),
-            "{error}"
+    for round in 0..ROUNDS_MAX {
+        let late = request(&format!("late-{round}"), "holder", seconds(60));
+        // Just used, the connections are believed to be there.
+        let (_again, renewed) = tokio::join!(take(store, &asked), store.renew(&renewals));
+        assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
+        proxy.set(Fault::Delay {
+            to_server: Duration::ZERO,
+            to_client: BOUND,
+        });
+        let (lost, unheard) = tokio::join!(
+            bounded("a late acquisition", store.acquire(&late)),
+            bounded("a late renewal", store.renew(&renewals)),
         );
+        let errors = [
+            lost.expect_err("it comes too late"),
+            unheard[0].clone().expect_err("it comes too late"),
+        ];
+        for error in &errors {
+            assert_eq!(error.fault, StoreFault::TimedOut, "{error}");
+        }
+        if errors.iter().any(|error| error.certainty != Certainty::Unknown) {
+            // On a machine so slow that a connection was asked first whether it is there, once more.
+            proxy.heal();
+            continue;
+        }
+        // It was applied, and whoever asks again finds its own.
+        let written = direct.get(&late.name).await.expect("a read").expect("the record");
+        proxy.heal();
+        let grant = bounded("the next acquisition", take(store, &late)).await;
+        assert_eq!((grant.token, grant.again), (written.token, true));
+        return;
     }
-    // It was applied, and whoever asks again finds its own.
-    let written = direct.get(&late.name).await.expect("a read").expect("the record");
-    proxy.heal();
-    let grant = bounded("the next acquisition", take(store, &late)).await;
-    assert_eq!((grant.token, grant.again), (written.token, true));
+    panic!("one was not sent, in each of {ROUNDS_MAX} rounds");
 }
+
+/// How often a machine may be too slow for what a case must meet.
+const ROUNDS_MAX: u32 = 5;
 
 /// Of a network that is slow, each way: an answer still comes within every bound, also of the question whether a connection that
 /// was idle is there (a second).

@@ -25,11 +25,14 @@ impl ReplicaSet {
         shared(&SET, Size::One).await
     }
 
-    /// Has the set wait as long for a silent primary as servers do by themselves. Nobody harms a shared set, so an election in
-    /// it is the work of a machine that stalled, and fails a test that is about something else.
+    /// Has the set wait as long for a silent primary as servers do by themselves. Where nobody harms the primary, as in a shared
+    /// set, an election is the work of a machine that stalled, and fails a test that is about something else.
     ///
     /// It starts without: servers that are so patient elect their first primary that much later.
-    async fn become_patient(&self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// If it has no primary, or does not take the change.
+    pub async fn become_patient(&self) -> Result<(), Error> {
         poll_until(ELECTION_TIMEOUT, "a patient set", || async {
             let primary = &self.nodes[self.find_primary().await?];
             let command = doc! { "replSetGetConfig": 1 };

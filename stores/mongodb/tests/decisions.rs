@@ -1,6 +1,8 @@
 //! What the store decides on a real replica set, beyond the suite of all stores.
 
-use crate::common::{Scratch, giving_back, name, raw, renewal, request, seconds, take, until_a_write_waits};
+use crate::common::{
+    Scratch, giving_back, name, persist, raw, renewal, request, seconds, take, until_a_write_waits,
+};
 use mongodb::IndexModel;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::IndexOptions;
@@ -48,8 +50,10 @@ async fn sixteen_candidates_for_a_new_name_have_one_winner_and_no_error() {
 async fn take_over_of_an_expired_lease_does_not_wait_for_any_clean_up() {
     let scratch = scratch().await;
     let store = scratch.store().await;
+    // Makes the collection, for which the server has more time than for a short ttl.
+    take(&store, &request("another", "first", seconds(60))).await;
     let first = request("job", "first", Ttl::from_millis(300).expect("a ttl"));
-    let lost = take(&store, &first).await;
+    let lost = persist(&store, &first).await;
     let began = Instant::now();
     let second = request("job", "second", seconds(60));
     let won = eventually_async(Duration::from_secs(30), "the take-over", || async {
@@ -310,9 +314,11 @@ async fn a_renewal_that_a_locked_record_kept_waiting_revives_for_a_third_of_its_
     let store = Arc::new(scratch.store().await);
     let leases = scratch.leases().await;
     let mut renewals = Vec::new();
+    // Makes the collection, for which the server has more time than for a short ttl.
+    take(store.as_ref(), &request("another", "holder", seconds(60))).await;
     for lease in ["alone", "with another"] {
         let asked = request(lease, "holder", seconds(3));
-        let grant = take(store.as_ref(), &asked).await;
+        let grant = persist(&store, &asked).await;
         renewals.push(renewal(&asked, grant.token));
     }
     let mut session = leases.client().start_session().await.expect("a session");

@@ -1,11 +1,9 @@
 //! Real faults: lost replies, silent and dead servers, elections. Errors come back bounded, tokens rise.
 
-use crate::common::{Scratch, giving_back, granted, name, renewal, request, seconds, take, with_database};
+use crate::common::{Scratch, giving_back, name, persist, renewal, request, seconds, take, with_database};
 use std::time::Duration;
 use tenure_conformance::wire::{Wire, bounded};
-use tenure_core::{
-    Acquire, Acquired, Certainty, Fault as StoreFault, Grant, LeaseStore, Released, Renew, Renewed,
-};
+use tenure_core::{Certainty, Fault as StoreFault, LeaseStore, Released, Renew, Renewed};
 use tenure_mongodb::MongoStore;
 use tenure_testkit::{Fault, FaultProxy, ReplicaSet, RequestFault, Size};
 
@@ -93,24 +91,13 @@ async fn replayed_answer_of_a_driver_that_retries_is_unknown_and_resolved() {
     assert_eq!((grant.terms, grant.again), (1, true));
 }
 
-/// Asks with the same attempt until it is granted, each time within the bound.
-async fn persist(store: &MongoStore, asked: &Acquire) -> Grant {
-    tenure_testkit::eventually_async(Duration::from_secs(90), "an acquisition", || async {
-        match bounded("an acquisition", store.acquire(asked)).await {
-            Ok(Acquired::Granted(grant)) => Ok(grant),
-            other => Err(format!("{other:?}")),
-        }
-    })
-    .await
-}
-
 #[tokio::test]
 async fn elections_cost_no_leadership_and_tokens_rise_through_them() {
     let mut set = ReplicaSet::start(Size::Three).await.expect("a set");
     let scratch = Scratch::new(set.uri());
     let store = scratch.store().await;
     let held = request("held", "holder", seconds(300));
-    let term = take(&store, &held).await;
+    let term = persist(&store, &held).await;
     let mut last = None;
     for how in ["step down", "kill", "freeze"] {
         let asked = request("job", how, seconds(300));
@@ -130,7 +117,7 @@ async fn elections_cost_no_leadership_and_tokens_rise_through_them() {
         );
         last = Some(grant.token);
         // The same attempt has the same token, whatever was lost on the way.
-        let again = granted(store.acquire(&asked).await.expect("answered"));
+        let again = persist(&store, &asked).await;
         assert_eq!(again.token, grant.token, "{how}");
         let renewed = tenure_testkit::eventually_async(Duration::from_secs(60), "a renewal", || async {
             bounded("a renewal", store.renew(&[renewal(&held, term.token)]))
@@ -142,8 +129,12 @@ async fn elections_cost_no_leadership_and_tokens_rise_through_them() {
             matches!(renewed, Renewed::Extended { .. }),
             "{how}: the lease was lost: {renewed:?}"
         );
-        let released = store.release(&[giving_back(&asked, grant.token)]).await.remove(0);
-        assert_eq!(released, Ok(Released::Vacated), "{how}");
+        let back = [giving_back(&asked, grant.token)];
+        let released = tenure_testkit::eventually_async(Duration::from_secs(60), "a release", || async {
+            store.release(&back).await.remove(0)
+        })
+        .await;
+        assert_eq!(released, Released::Vacated, "{how}");
         match how {
             "step down" => {}
             "kill" => set.restart(node).await.expect("restarted"),
@@ -159,7 +150,7 @@ async fn set_without_a_majority_confirms_nothing_and_says_so_in_time() {
     let scratch = Scratch::new(set.uri());
     let store = scratch.store().await;
     let asked = request("job", "holder", seconds(300));
-    take(&store, &asked).await;
+    persist(&store, &asked).await;
     let primary = set.primary().await.expect("a primary");
     for node in 0..set.size() {
         if node != primary {
@@ -187,7 +178,7 @@ async fn lonely_primary() -> (ReplicaSet, Scratch, MongoStore, Renew) {
     let mut set = ReplicaSet::start(Size::Three).await.expect("a set");
     let scratch = Scratch::new(set.uri());
     let store = scratch.store().await;
-    let grant = take(&store, &request("job", "holder", seconds(300))).await;
+    let grant = persist(&store, &request("job", "holder", seconds(300))).await;
     let primary = set.primary().await.expect("a primary");
     for node in (0..set.size()).filter(|node| *node != primary) {
         set.freeze(node);
@@ -235,7 +226,7 @@ async fn batch_that_was_overtaken_claims_no_extension() {
                 .await;
         }
     });
-    let pause = Duration::from_millis(700);
+    let pause = Duration::from_millis(400);
     proxy.set(Fault::Delay {
         to_server: pause,
         to_client: Duration::ZERO,

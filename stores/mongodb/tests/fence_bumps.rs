@@ -116,7 +116,7 @@ async fn a_bumped_mark_that_an_earlier_tenure_has_claimed_is_claimed() {
 async fn what_leases_have_left_behind_in_mongodb_says_nothing() {
     let scratch = Scratch::new(ReplicaSet::shared().await.uri());
     let store = scratch.store().await;
-    let granted = take(&store, &request("nightly", "a", seconds(30))).await.token;
+    let granted = take(&store, &request("nightly", "a", seconds(60))).await.token;
     let here = MongoFence::connect(&scratch.url("")).await.expect("a fence");
     let elsewhere = here.clone().with_leases_elsewhere();
     let left = term("nightly", granted.number());
@@ -144,8 +144,9 @@ impl LastStripe {
     /// Until the last one but this is raised to `token`.
     async fn keeps_waiting(&self, scratch: &Scratch, token: FencingToken) {
         let raised = doc! { "_id": stripe(30).get("_id"), "token": token.signed() };
+        let marks = marks(scratch).await;
         eventually_async(PATIENCE, "a claim at the last stripe", || async {
-            let found = marks(scratch).await.find_one(raised.clone()).await;
+            let found = marks.find_one(raised.clone()).await;
             found.expect("a look")
         })
         .await;

@@ -100,7 +100,7 @@ async fn the_leases_that_a_fence_goes_by_are_those_of_its_url() {
 
 /// Takes "nightly", and sees that its token is the highest that may claim.
 async fn granted_is_the_horizon(store: &MongoStore, fence: &MongoFence) -> FencingToken {
-    let granted = take(store, &request("nightly", "a", seconds(30))).await.token;
+    let granted = take(store, &request("nightly", "a", seconds(60))).await.token;
     let refused = fence
         .claim(&ledger(), &term("nightly", granted.number() + 1))
         .await;
@@ -115,7 +115,7 @@ async fn granted_is_the_horizon(store: &MongoStore, fence: &MongoFence) -> Fenci
 async fn a_bump_is_above_whatever_was_granted_and_the_next_term_claims() {
     let (scratch, fence) = scratch().await;
     let store = scratch.store().await;
-    let mut asked = request("nightly", "a", seconds(30));
+    let mut asked = request("nightly", "a", seconds(60));
     let granted = take(&store, &asked).await.token;
     let current = term("nightly", granted.number());
     fence.claim(&ledger(), &current).await.expect("a claim");

@@ -19,7 +19,7 @@ async fn purge(store: &MongoStore, request: &Purge) -> Purged {
 }
 
 async fn released(store: &MongoStore, lease: &str) -> FencingToken {
-    let asked = request(lease, "holder", seconds(30));
+    let asked = request(lease, "holder", seconds(60));
     let token = take(store, &asked).await.token;
     let answer = store.release(&[giving_back(&asked, token)]).await.remove(0);
     answer.expect("a release");
@@ -49,8 +49,8 @@ async fn what_nobody_has_used_for_long_is_removed_and_the_next_token_is_greater(
     let store = scratch.store().await;
     let old = released(&store, "old").await;
     let young = released(&store, "young").await;
-    take(&store, &request("dead", "holder", seconds(30))).await;
-    take(&store, &request("held", "holder", seconds(30))).await;
+    take(&store, &request("dead", "holder", seconds(60))).await;
+    take(&store, &request("held", "holder", seconds(60))).await;
     age(&scratch, &["old", "dead"], DAY * 2).await;
     let purged = purge(&store, &unused_for_a_day(Purging::Removes)).await;
     assert_eq!(
@@ -64,7 +64,7 @@ async fn what_nobody_has_used_for_long_is_removed_and_the_next_token_is_greater(
         .expect("a read")
         .expect("the record");
     assert_eq!(kept.token, young);
-    let again = take(&store, &request("old", "next", seconds(30))).await;
+    let again = take(&store, &request("old", "next", seconds(60))).await;
     assert!(again.token > old, "{} after {old}", again.token);
 }
 

@@ -1,8 +1,8 @@
 //! The short way: what a store has taken or given back itself it takes, and gives back, without having its rules read anew. It
 //! comes to the same as the common statements, and touches no record that is another by then.
 
-use crate::common::{Scratch, give_back, giving_back, name, raw, renewal, request, seconds, take};
-use mongodb::bson::{Bson, Document, doc};
+use crate::common::{Scratch, give_back, giving_back, granted, name, raw, renewal, request, seconds, take};
+use mongodb::bson::{Bson, DateTime, Document, doc};
 use mongodb::event::EventHandler;
 use mongodb::event::command::CommandEvent;
 use mongodb::options::ClientOptions;
@@ -127,6 +127,19 @@ async fn lease_of_mongodb_that_was_given_back_here_is_taken_and_given_back_by_sh
 /// The same by a store that keeps one in mind, and by stores that are new at each step, on two names.
 #[tokio::test]
 async fn the_short_way_of_mongodb_writes_what_the_common_statements_write() {
+    for _round in 0..ROUNDS_MAX {
+        if short_way_writes_the_same().await {
+            return;
+        }
+    }
+    panic!("an acquisition with a short ttl was given up in each of {ROUNDS_MAX} rounds");
+}
+
+/// How often a machine may be too slow for a short ttl.
+const ROUNDS_MAX: u32 = 5;
+
+/// Not, on a machine so slow that the server had no time for the short ttl of one.
+async fn short_way_writes_the_same() -> bool {
     let scratch = Scratch::new(ReplicaSet::shared().await.uri());
     let leases = scratch.leases().await;
     let url = scratch.url("purgeAfter=2d");
@@ -154,7 +167,10 @@ async fn the_short_way_of_mongodb_writes_what_the_common_statements_write() {
         };
         let [short, common] = ["short", "common"].map(asked_for);
         for (place, asked, store) in [(0, &short, &remembering), (1, &common, &connect().await)] {
-            let grant = take(store, asked).await;
+            let grant = match store.acquire(asked).await {
+                Err(error) if runs_out && error.fault == Fault::TimedOut => return false,
+                answer => granted(answer.expect("it answers")),
+            };
             assert!(step == 0 || grant.token > token[place], "step {step}, {place}");
             token[place] = grant.token;
         }
@@ -168,6 +184,7 @@ async fn the_short_way_of_mongodb_writes_what_the_common_statements_write() {
         }
         alike(&leases, step).await;
     }
+    true
 }
 
 async fn alike(leases: &Collection<Document>, step: usize) {
@@ -361,11 +378,9 @@ async fn term_that_was_renewed_or_asked_back_meanwhile_is_given_back() {
 
 #[tokio::test]
 async fn term_that_another_has_taken_over_meanwhile_is_not_given_back() {
-    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
-    let store = scratch.store().await;
-    let asked = request("job", "holder", Ttl::from_millis(300).expect("a ttl"));
-    let token = take(&store, &asked).await.token;
-    let (others, other) = (scratch.store().await, request("job", "other", seconds(60)));
+    let given = Given::taken().await;
+    given.set(doc! { "expiresAt": DateTime::now() }).await;
+    let (others, other) = (given.scratch.store().await, request("job", "other", seconds(60)));
     let theirs = tenure_testkit::eventually_async(Duration::from_secs(30), "the take-over", || async {
         match others.acquire(&other).await {
             Ok(Acquired::Granted(grant)) => Ok(grant.token),
@@ -373,7 +388,8 @@ async fn term_that_another_has_taken_over_meanwhile_is_not_given_back() {
         }
     })
     .await;
-    let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
+    let back = [giving_back(&given.asked, given.token)];
+    let released = given.store.release(&back).await.remove(0);
     assert!(
         matches!(&released, Ok(Released::NotYours(Some(lease))) if lease.token == theirs),
         "{released:?}"

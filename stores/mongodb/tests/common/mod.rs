@@ -2,7 +2,10 @@
 
 use mongodb::bson::{Document, doc};
 use mongodb::{Client, Collection};
+use std::time::Duration;
 pub use tenure_conformance::asking::*;
+use tenure_conformance::wire::bounded;
+use tenure_core::{Acquire, Acquired, Grant, LeaseStore as _};
 use tenure_mongodb::MongoStore;
 use tenure_testkit::{ReplicaSet, eventually_async};
 
@@ -46,6 +49,18 @@ impl Scratch {
     }
 }
 
+/// Asks with the same attempt until it is granted, each time within the bound: where the ttl is short, or the set elects, an
+/// acquisition on a machine that stands still is given up.
+pub async fn persist(store: &MongoStore, asked: &Acquire) -> Grant {
+    eventually_async(Duration::from_secs(90), "an acquisition", || async {
+        match bounded("an acquisition", store.acquire(asked)).await {
+            Ok(Acquired::Granted(grant)) => Ok(grant),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await
+}
+
 /// Waits until a write to this collection has come upon another's, of a transaction that is open: the server tries it again and again.
 pub async fn until_a_write_waits(leases: &Collection<Document>) {
     let waiting = vec![
@@ -82,10 +97,10 @@ impl Drop for Scratch {
 }
 
 /// A server that a test has killed keeps its scratch database: it goes with the server's own folder.
-const CLEANING_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+const CLEANING_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// A write comes upon another's within this, on a loaded machine.
-const WAITING_MAX: std::time::Duration = std::time::Duration::from_secs(20);
+const WAITING_MAX: Duration = Duration::from_secs(20);
 
 /// Puts a database and options into a connection string.
 pub fn with_database(uri: &str, database: &str, options: &str) -> String {

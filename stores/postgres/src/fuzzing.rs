@@ -1,8 +1,8 @@
 //! Doors for the fuzz targets in `fuzz/targets`, and for nobody else: no part of the API, and free to change.
 
+use crate::audience;
 use crate::record::{self, Shown, ShownTerm};
 use crate::url::StoreUrl;
-use crate::watch;
 use tenure_core::{Lease, Predecessor, StoreError, WatchEvent};
 
 /// A row as the server may show it: every value of its column's type, and nothing else is sure.
@@ -56,7 +56,7 @@ pub fn decode(row: Row) -> Result<(Lease, Option<Predecessor>), StoreError> {
 /// Reads a notification as the store does.
 #[must_use]
 pub fn notified(payload: &str) -> Option<WatchEvent> {
-    watch::event(payload)
+    audience::event(payload)
 }
 
 /// Reads a URL as connecting does, up to where it would send something: the place, for messages, and the schema.

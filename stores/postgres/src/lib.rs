@@ -5,6 +5,7 @@
 //! what is not: the `README.md` of this crate.
 
 mod acquire;
+mod audience;
 mod connect;
 mod dial;
 mod direct;

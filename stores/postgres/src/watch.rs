@@ -1,5 +1,6 @@
 //! Watching by `LISTEN`: one connection of the store's, shared by all its watches.
 
+use crate::audience::{Audience, Listening, Missed};
 use crate::dial::{Dial, Dialled, about};
 use crate::fault::{Deed, store_error, timed_out};
 use crate::lane::{Live, UnderWay};
@@ -8,22 +9,17 @@ use crate::site::{Site, Typed};
 use std::collections::hash_map::RandomState;
 use std::future::poll_fn;
 use std::hash::{BuildHasher, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tenure_core::{
-    Answer, Change, Fault, FencingToken, LeaseName, Scope, StoreError, Watch, WatchEvent, WatchSource,
-};
-use tokio::sync::{Notify, mpsc};
+use tenure_core::{Answer, Fault, Scope, StoreError, Watch, WatchEvent, WatchSource};
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_postgres::AsyncMessage;
 use tokio_postgres::types::Type;
 
 /// Events that may wait for a slow reader. When it is full, the reader is told of a gap instead.
 const EVENTS_WAITING_MAX: usize = 256;
-
-/// Watches of one store at a time.
-const WATCHES_MAX: usize = 1_024;
 
 /// How often the silent connection is asked whether it is still there, and how long it may take to say so.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -208,139 +204,6 @@ impl Site {
             _listener: listener,
         })
     }
-}
-
-/// Those who listen.
-struct Audience {
-    place: String,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    /// Nobody is told anything any more.
-    closed: bool,
-    watches: Vec<Listening>,
-    proof: Option<(String, Arc<Notify>)>,
-}
-
-struct Listening {
-    scope: Scope,
-    sender: mpsc::Sender<WatchEvent>,
-    missed: Arc<Missed>,
-}
-
-/// Whether an event found the queue of a watch full.
-#[derive(Default)]
-struct Missed {
-    is_so: AtomicBool,
-    /// The reader may have emptied the queue before it was noted, and wait for the next event by then.
-    noted: Notify,
-}
-
-impl Missed {
-    fn note(&self) {
-        self.is_so.store(true, Ordering::SeqCst);
-        self.noted.notify_one();
-    }
-}
-
-impl Audience {
-    fn new(place: &str) -> Self {
-        Self {
-            place: place.to_owned(),
-            state: Mutex::default(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_open(&self) -> bool {
-        !self.lock().closed
-    }
-
-    /// Ends every watch: dropping the sender's end tells the reader.
-    fn close(&self) {
-        let mut state = self.lock();
-        state.closed = true;
-        state.watches.clear();
-    }
-
-    fn expect_proof(&self, proof: &str) -> Arc<Notify> {
-        let arrived = Arc::new(Notify::new());
-        self.lock().proof = Some((proof.to_owned(), Arc::clone(&arrived)));
-        arrived
-    }
-
-    fn admit(&self, watch: Listening) -> Result<(), StoreError> {
-        let mut state = self.lock();
-        state.watches.retain(|watch| !watch.sender.is_closed());
-        if state.closed {
-            let message = format!("the watch at {} ended as it began; start a new one", self.place);
-            return Err(StoreError::not_applied(Fault::Unreachable, message));
-        }
-        if state.watches.len() >= WATCHES_MAX {
-            let message = format!(
-                "{WATCHES_MAX} watches of {} are open already; end one, or watch a prefix instead of each name",
-                self.place
-            );
-            return Err(StoreError::not_applied(Fault::Busy, message));
-        }
-        state.watches.push(watch);
-        Ok(())
-    }
-
-    fn tell(&self, payload: &str) {
-        let mut state = self.lock();
-        if let Some((proof, arrived)) = &state.proof
-            && proof == payload
-        {
-            // Kept for the one who waits, also if it begins to wait later.
-            arrived.notify_one();
-            return;
-        }
-        let event = event(payload);
-        state.watches.retain(|watch| {
-            let concerned = match &event {
-                Some(WatchEvent::Changed { name, .. }) => watch.scope.covers(name),
-                Some(WatchEvent::Gap) => true,
-                None => return !watch.sender.is_closed(),
-            };
-            match (&event, concerned) {
-                (Some(event), true) => match watch.sender.try_send(event.clone()) {
-                    Err(mpsc::error::TrySendError::Full(_)) => {
-                        watch.missed.note();
-                        true
-                    }
-                    Err(mpsc::error::TrySendError::Closed(_)) => false,
-                    Ok(()) => true,
-                },
-                _ => true,
-            }
-        });
-    }
-}
-
-/// What a notification says; `None` for one of another program, or of a later version of this one.
-pub(crate) fn event(payload: &str) -> Option<WatchEvent> {
-    if payload == "gap" {
-        return Some(WatchEvent::Gap);
-    }
-    let mut parts = payload.splitn(3, ' ');
-    let change = match parts.next()? {
-        "vacated" => Change::Vacated,
-        "taken" => Change::Taken,
-        "asked" => Change::Asked,
-        _ => return None,
-    };
-    let token: i64 = parts.next()?.parse().ok()?;
-    Some(WatchEvent::Changed {
-        name: LeaseName::new(parts.next()?).ok()?,
-        change,
-        token: FencingToken::from_signed(token).ok(),
-    })
 }
 
 /// One watch.

@@ -258,6 +258,19 @@ async fn collection_and_database_come_from_the_url() {
 /// second by the clock at which the batch arrived.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_delayed_batch_takes_back_nothing_of_a_later_renewal() {
+    for _round in 0..ROUNDS_MAX {
+        if delayed_batch_takes_back_nothing().await {
+            return;
+        }
+    }
+    panic!("the time of each batch was over before the record that it waited for was free");
+}
+
+/// How often a batch's time may be over on a slow machine.
+const ROUNDS_MAX: u32 = 3;
+
+/// Not, on a machine so slow that the batch's time was over before.
+async fn delayed_batch_takes_back_nothing() -> bool {
     let scratch = scratch().await;
     let store = Arc::new(scratch.store().await);
     let candidate = request("any", "holder", seconds(60)).candidate;
@@ -281,7 +294,12 @@ async fn a_delayed_batch_takes_back_nothing_of_a_later_renewal() {
     let (delayed, batch) = (Arc::clone(&store), renewals.clone());
     let delayed = tokio::spawn(async move { delayed.renew(&batch).await });
     // The order of the two at the server; were it the other one, there would be nothing to take back.
-    until_a_write_waits(&leases).await;
+    let waits = until_a_write_waits(&leases);
+    if tokio::time::timeout(Duration::from_secs(3), waits).await.is_err() {
+        session.abort_transaction().await.expect("aborted");
+        drop(delayed.await.expect("no panic"));
+        return false;
+    }
     let verdicts = store.renew(&[renewals[64].clone(), renewals[63].clone()]).await;
     assert!(
         matches!(verdicts[0], Ok(Renewed::Extended { .. })),
@@ -295,16 +313,16 @@ async fn a_delayed_batch_takes_back_nothing_of_a_later_renewal() {
     let confirmed = ends().await;
     session.abort_transaction().await.expect("aborted");
     let verdicts = delayed.await.expect("no panic");
-    assert!(
-        matches!(verdicts[0], Ok(Renewed::Extended { .. })),
-        "{:?}",
-        verdicts[0]
-    );
     let after = ends().await;
     assert!(
         after.0 >= confirmed.0 && after.1 >= confirmed.1,
         "{after:?} after {confirmed:?}"
     );
+    match &verdicts[0] {
+        Ok(Renewed::Extended { .. }) => true,
+        Ok(other) => panic!("{other:?}"),
+        Err(_late) => false,
+    }
 }
 
 /// The server judges a renewal by the clock at which it arrived, whenever it gets at the record.

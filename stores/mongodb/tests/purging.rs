@@ -119,9 +119,9 @@ async fn ten_ttls_count_at_least_whatever_is_asked_for() {
     released(&store, "job").await;
     let mut at_once = unused_for_a_day(Purging::Removes);
     at_once.unused_for = Duration::ZERO;
-    age(&scratch, &["job"], Duration::from_secs(200)).await;
+    age(&scratch, &["job"], Duration::from_secs(400)).await;
     assert_eq!(purge(&store, &at_once).await.unused, vec![]);
-    age(&scratch, &["job"], Duration::from_secs(301)).await;
+    age(&scratch, &["job"], Duration::from_secs(601)).await;
     assert_eq!(purge(&store, &at_once).await.unused, vec![name("job")]);
 }
 

@@ -20,9 +20,13 @@ struct MongoSubject {
 async fn fixture_at(uri: String) -> Fixture {
     let scratch = Scratch::new(uri);
     let client = scratch.client().await;
+    // Else the first lease does, for which the server has a second where its ttl is short.
+    let database = client.database(&scratch.database);
+    let made = database.create_collection("job_leases").await;
+    made.expect("a collection");
     Fixture::new(MongoSubject {
         stores: [Arc::new(scratch.store().await), Arc::new(scratch.store().await)],
-        leases: client.database(&scratch.database).collection("job_leases"),
+        leases: database.collection("job_leases"),
         client,
         _scratch: scratch,
     })

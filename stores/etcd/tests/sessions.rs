@@ -1,4 +1,5 @@
 //! Many leases on one session: what a beat costs, and that each lease has a verdict and an end of its own.
+use crate::abandoned::extend;
 use crate::common::{Scratch, giving_back, remove, renewal, request, seconds, shared, take};
 use crate::faults::ROUNDS_MAX;
 use std::sync::Arc;
@@ -174,8 +175,7 @@ async fn lease_that_nobody_renews_ends_although_its_neighbours_are_renewed() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         beats_after_ttl += u32::from(sent.elapsed() > ttl.duration());
         assert!(beats_after_ttl <= 20, "its neighbours keep it");
-        let renewed = store.renew(&[renewal(&kept, kept_token)]).await.remove(0);
-        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+        extend(&store, &[renewal(&kept, kept_token)]).await;
         if let Acquired::Granted(grant) = other.acquire(&rival).await.unwrap() {
             break (grant, sent.elapsed());
         }
@@ -217,11 +217,7 @@ async fn lease_whose_acquisition_nobody_heard_of_ends_although_its_neighbours_ar
             began.elapsed() < Duration::from_secs(20),
             "its neighbours keep it"
         );
-        store
-            .renew(&[renewal(&kept, kept_token)])
-            .await
-            .remove(0)
-            .unwrap();
+        extend(&store, &[renewal(&kept, kept_token)]).await;
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
@@ -280,8 +276,7 @@ async fn renewal_does_not_wait_for_a_session_that_is_being_asked_for() {
     // Where the machine stalls, who waits is given up before the renewal comes, or what the renewals' connection has to say is lost,
     // too. A renewal that waits for the other is behind it in every round.
     for round in 0..ROUNDS_MAX {
-        let extended = || async { store.renew(&beat).await.remove(0) };
-        tenure_testkit::eventually_async(Duration::from_secs(20), "a renewal", extended).await;
+        extend(&store, &beat).await;
         // What the connections still have to say to each other is said; then that of everything but renewals falls silent, and
         // somebody asks for a session on it.
         tokio::time::sleep(Duration::from_millis(500)).await;

@@ -1,6 +1,7 @@
 //! Terms of one lease after each other on the same session: each is told what became of it, and none outlives its holder.
-use crate::abandoned::silence_requests;
+use crate::abandoned::{extend, silence_requests};
 use crate::common::{Scratch, giving_back, renewal, request, seconds, take};
+use crate::faults::ROUNDS_MAX;
 use crate::sessions::{TTL_SECS, counted, renewals, take_many};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -107,14 +108,14 @@ async fn lease_that_was_moved_by_a_doubled_renewal_ends_when_nobody_renews_it() 
     for verdict in store.renew(&twice).await {
         assert!(matches!(verdict, Ok(Renewed::Extended { .. })), "{verdict:?}");
     }
+    let beat = [renewal(&kept, kept_token)];
     drop(other);
     while !store.get(&moved.name).await.unwrap().unwrap().remaining.is_zero() {
         assert!(
             began.elapsed() < Duration::from_secs(20),
             "its neighbour keeps it"
         );
-        let renewed = store.renew(&[renewal(&kept, kept_token)]).await.remove(0);
-        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+        extend(&store, &beat).await;
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
     assert!(began.elapsed() >= ttl.duration(), "it was held before");
@@ -139,14 +140,27 @@ async fn loss_of_a_lease_is_told_although_the_connection_of_other_requests_is_si
         .unwrap();
     let rival = request(asked.name.as_str(), "rival", seconds(TTL_SECS));
     let next = take(&other, &rival).await;
-    let waiting = silence_requests(&proxy, &store).await;
-    for (place, verdict) in store.renew(&beat).await.iter().enumerate() {
-        let expected = match verdict {
-            Ok(Renewed::Lost(Some(lease))) => place == lost && lease.token == next.token,
-            Ok(Renewed::Extended { .. }) => place != lost,
-            Ok(Renewed::Lost(None)) | Err(_) => false,
-        };
-        assert!(expected, "lease {place}: {verdict:?}");
+    let mut verdicts = Vec::new();
+    // Where the machine stalls, who waits is given up before the verdicts come, or other connections are silent, or none. Verdicts that
+    // wait for it are behind it in every round.
+    for _round in 0..ROUNDS_MAX {
+        let waiting = silence_requests(&proxy, &store).await;
+        verdicts = store.renew(&beat).await;
+        let is_before = !waiting.is_finished();
+        let was_silent = waiting.await.unwrap().is_err();
+        for (place, verdict) in verdicts.iter().enumerate() {
+            let expected = match verdict {
+                Ok(Renewed::Lost(Some(lease))) => place == lost && lease.token == next.token,
+                Ok(Renewed::Extended { .. }) => place != lost,
+                Ok(Renewed::Lost(None)) => false,
+                Err(_unheard) => true,
+            };
+            assert!(expected, "lease {place}: {verdict:?}");
+        }
+        if was_silent && is_before && verdicts.iter().all(Result::is_ok) {
+            return;
+        }
+        extend(&store, &beat[..1]).await;
     }
-    assert!(waiting.await.unwrap().is_err(), "the connection was silent");
+    panic!("not each verdict was told in any of {ROUNDS_MAX} rounds; the last: {verdicts:?}");
 }

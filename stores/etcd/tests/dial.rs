@@ -2,7 +2,10 @@
 use crate::common::{Scratch, renewal, request, seconds, shared, take};
 use std::time::Duration;
 use tenure_core::{LeaseStore, Renewed};
-use tenure_testkit::{FaultProxy, VanishedHost};
+use tenure_testkit::{FaultProxy, VanishedHost, eventually_async};
+
+/// How often a renewal is tried: a minute, for a loaded machine.
+const TRIES_MAX: usize = 120;
 
 /// As an engine's renewals, each of which has a tenth of the ttl.
 #[tokio::test]
@@ -14,13 +17,14 @@ async fn vanished_member_is_passed_over_although_every_caller_gives_up_before_th
     let asked = request("job", "holder", seconds(60));
     let beat = [renewal(&asked, take(&store, &asked).await.token)];
     for _cut in 0..3 {
-        let renewed = store.renew(&beat).await.remove(0);
-        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+        let renewing = async || store.renew(&beat).await.remove(0);
+        let renewed = eventually_async(Duration::from_secs(60), "a renewal", renewing).await;
+        assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
         proxy.cut_connections();
         let mut answers = Vec::new();
         let extended = |answer: &_| matches!(answer, Ok(Ok(Renewed::Extended { .. })));
         while !answers.last().is_some_and(extended) {
-            assert!(answers.len() < 20, "{answers:?}");
+            assert!(answers.len() < TRIES_MAX, "{answers:?}");
             let renewing = async { store.renew(&beat).await.remove(0) };
             answers.push(tokio::time::timeout(Duration::from_millis(500), renewing).await);
         }

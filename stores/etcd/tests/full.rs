@@ -19,7 +19,7 @@ const VALUE_BYTES: usize = 20_000;
 const STALLS_MAX: u32 = 20;
 
 /// How many servers are filled until one refuses what it has done. The first did in most of our runs.
-const SERVERS_MAX: usize = 8;
+const SERVERS_MAX: usize = 16;
 
 /// The server makes a transaction first, and says then that it has no space; from the alarm on it makes none.
 #[tokio::test]

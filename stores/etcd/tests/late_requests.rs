@@ -136,6 +136,11 @@ async fn late_duplicates_of_a_fence_lower_neither_mark_nor_count_in_etcd() {
 #[tokio::test]
 async fn delayed_answers_of_etcd_count_for_what_they_are() {
     let (proxy, store) = proxied().await;
+    // Each connection is made before it is slow.
+    let warm = request("warm", "holder", seconds(60));
+    let warm = [renewal(&warm, take(&store, &warm).await.token)];
+    let renewed = store.renew(&warm).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
     let asked = request("job", "holder", seconds(60));
     // Each frame waits, and a request is some of them.
     let delayed = |pause| Fault::Delay {

@@ -10,6 +10,9 @@ use tenure_testkit::{Fault, FaultProxy, RequestFault, VanishedHost, eventually_a
 /// For a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How often the machine may stall for as long as a login takes.
+const ROUNDS_MAX: u32 = 5;
+
 /// Less than the server's hash takes on any machine, and enough to ask on a connection that is there.
 const CALLER_TIME_MAX: Duration = Duration::from_millis(60);
 
@@ -23,24 +26,29 @@ async fn login_that_takes_longer_than_any_caller_waits_is_made_once_for_all() {
     let store = eventually_async(PATIENCE, "a store", || EtcdStore::connect(&url)).await;
     let asked = request("job", "holder", seconds(60));
     take(&store, &asked).await;
-    // A connection that breaks under a request is given up, and its token with it.
-    proxy.next_requests(1, RequestFault::CutAfter);
-    store.get(&asked.name).await.unwrap_err();
-    let (began, mut given_up) = (Instant::now(), 0);
-    let lease = loop {
-        let looking = tokio::time::timeout(CALLER_TIME_MAX, store.get(&asked.name)).await;
-        match looking {
-            Ok(Ok(lease)) => break lease,
-            // The machine stalled for longer than a login may take.
-            Ok(Err(error)) if error.fault == StoreFault::Unreachable => {}
-            Ok(Err(error)) => panic!("{error}"),
-            Err(_late) => given_up += 1,
+    for _round in 0..ROUNDS_MAX {
+        // A connection that breaks under a request is given up, and its token with it.
+        proxy.next_requests(1, RequestFault::CutAfter);
+        store.get(&asked.name).await.unwrap_err();
+        let (began, mut given_up) = (Instant::now(), 0);
+        let lease = loop {
+            let looking = tokio::time::timeout(CALLER_TIME_MAX, store.get(&asked.name)).await;
+            match looking {
+                Ok(Ok(lease)) => break lease,
+                // The machine stalled for longer than a login may take.
+                Ok(Err(error)) if error.fault == StoreFault::Unreachable => {}
+                Ok(Err(error)) => panic!("{error}"),
+                Err(_late) => given_up += 1,
+            }
+            assert!(began.elapsed() < PATIENCE, "every caller begins anew");
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        };
+        assert!(lease.is_some_and(|lease| lease.holder == asked.candidate));
+        if given_up > 0 {
+            return;
         }
-        assert!(began.elapsed() < PATIENCE, "every caller begins anew");
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    };
-    assert!(lease.is_some_and(|lease| lease.holder == asked.candidate));
-    assert!(given_up > 0, "the login took no longer than a caller waits");
+    }
+    panic!("the login took no longer than a caller waits, in each of {ROUNDS_MAX} rounds");
 }
 
 /// Each of them would have to wait for the dials of all who stand before it.

@@ -9,7 +9,7 @@ use tenure_core::{
 use tenure_etcd::{EtcdFence, EtcdStore};
 use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually, eventually_async};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A member without a vote, as it is while it replaces another on the same host: it answers nothing.
 #[tokio::test]
@@ -75,16 +75,23 @@ async fn members_of_different_clusters_are_refused() {
     );
     let url = format!("etcd://{},{}", one.address(0), other.address(0));
     let turned = format!("etcd://{},{}", other.address(0), one.address(0));
-    let error = refused(&url).await;
+    // Who tells nothing is not looked at, as a member that stalls.
+    let told = async |error: Option<StoreError>| match error {
+        Some(error) if error.message.contains("is of cluster") => Ok(error),
+        Some(error) => Err(error.to_string()),
+        None => Err("it was taken".to_owned()),
+    };
+    let refusal = async || told(EtcdStore::connect(&url).await.err()).await;
+    let error = eventually_async(PATIENCE, "a refusal", refusal).await;
     assert_eq!(error.fault, Fault::Invalid, "{error}");
     let mut refusals = vec![error];
     // Each would have marks of its own, so that a lower token claims after a higher one.
     for url in [&url, &turned] {
-        refusals.push(
-            not_claimed(&EtcdFence::connect(url).await.unwrap())
-                .await
-                .unwrap(),
-        );
+        let refusal = async || match EtcdFence::connect(url).await {
+            Ok(fence) => told(not_claimed(&fence).await).await,
+            Err(error) => Err(error.to_string()),
+        };
+        refusals.push(eventually_async(PATIENCE, "a refusal", refusal).await);
     }
     for error in refusals {
         for member in [&one, &other] {
@@ -96,10 +103,13 @@ async fn members_of_different_clusters_are_refused() {
     other.kill(0);
     let store = Scratch::on(&url).store().await;
     other.restart(0).await.unwrap();
-    let findings = store.examine().await.unwrap();
-    let members = finding(&findings, "members");
-    assert_eq!(members.verdict, Verdict::Bad, "{members:?}");
-    assert!(members.detail.contains("is of cluster"), "{members:?}");
+    eventually_async(PATIENCE, "what it is", async || {
+        let findings = store.examine().await.map_err(|error| error.to_string())?;
+        let members = finding(&findings, "members");
+        let is_told = members.detail.contains("is of cluster") && members.verdict == Verdict::Bad;
+        is_told.then_some(()).ok_or(format!("{members:?}"))
+    })
+    .await;
 }
 
 /// Why the fence admits nobody, unless it does.

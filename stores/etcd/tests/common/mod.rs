@@ -3,10 +3,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
+use std::time::Duration;
 pub use tenure_conformance::asking::*;
-use tenure_core::Finding;
+use tenure_core::{Fault, Finding};
 use tenure_etcd::EtcdStore;
-use tenure_testkit::{Etcd, EtcdOptions};
+use tenure_testkit::{Etcd, EtcdOptions, eventually_async};
 use tokio::sync::OnceCell;
 
 /// The server that the tests of this process share.
@@ -53,10 +54,18 @@ impl Scratch {
         format!("{}/{}", self.url, self.prefix)
     }
 
+    /// At last: on a loaded machine a member may take longer than whoever connects waits.
     pub async fn store(&self) -> EtcdStore {
-        EtcdStore::connect(&self.store_url())
-            .await
-            .expect("the store connects")
+        let url = self.store_url();
+        eventually_async(
+            Duration::from_secs(60),
+            "a store",
+            async || match EtcdStore::connect(&url).await {
+                Err(error) if error.fault == Fault::Unreachable => Err(error),
+                made => Ok(made.expect("the store connects")),
+            },
+        )
+        .await
     }
 
     /// A key of a lease: `""`, `"\tterm"`, `"\tholder"`, `"\twish"`.

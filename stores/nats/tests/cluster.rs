@@ -1,6 +1,6 @@
 //! A cluster of three: its leader dies, a follower is behind, a majority is gone.
 
-use crate::common::{Scratch, giving_back, granted, name, renewal, request, seconds};
+use crate::common::{Scratch, giving_back, granted, in_time, name, renewal, request, seconds};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -82,7 +82,7 @@ async fn term_outlives_the_death_of_the_buckets_leader() {
     assert_eq!(released, Released::Vacated);
     cluster.servers()[leader].restart().await.expect("restarted");
     let url = format!("{}/{}", cluster.servers()[leader].url(), scratch.bucket);
-    let late = NatsStore::connect(&url).await.expect("connects");
+    let late = in_time("a store", || NatsStore::connect(&url)).await;
     let next = eventually_async(ELECTION, "the next term", || async {
         late.acquire(&request("job", "next", seconds(60)))
             .await
@@ -129,8 +129,8 @@ async fn follower_that_is_behind_is_never_read() {
         at(cluster.servers()[follower].url()),
     );
     let (here, there) = (
-        NatsStore::connect(&here).await.expect("connects"),
-        NatsStore::connect(&there).await.expect("connects"),
+        in_time("a store", || NatsStore::connect(&here)).await,
+        in_time("a store", || NatsStore::connect(&there)).await,
     );
     let asked = request("job", "holder", seconds(300));
     take_in_time(&here, &asked).await;
@@ -226,12 +226,11 @@ async fn server_that_is_cut_off_from_its_cluster_is_left_for_the_others() {
     let asked = request("job", "holder", seconds(300));
     let term = take_in_time(&store, &asked).await;
     let renewals = [renewal(&asked, term.token)];
-    let renewed = store.renew(&renewals).await.remove(0);
-    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    extended_in_time(&store, &renewals).await;
     let mut watches = Vec::new();
     for _ in 0..WATCHES {
         let scope = Scope::Name(asked.name.clone());
-        watches.push(store.watch(&scope).await.expect("a watch"));
+        watches.push(in_time("a watch", || store.watch(&scope)).await);
     }
     cluster.cut_off_the_last();
     extended_in_time(&store, &renewals).await;
@@ -282,8 +281,7 @@ async fn server_that_is_cut_off_is_left_although_the_url_names_no_other() {
     let asked = request("job", "holder", seconds(300));
     let term = take_in_time(&store, &asked).await;
     let renewals = [renewal(&asked, term.token)];
-    let renewed = store.renew(&renewals).await.remove(0);
-    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    extended_in_time(&store, &renewals).await;
     name.lead_to(cluster.servers()[0].address());
     cluster.cut_off_the_last();
     extended_in_time(&store, &renewals).await;
@@ -301,14 +299,17 @@ async fn claim_that_meets_a_write_under_way_waits_for_it_and_asks_seldom() {
     let followers = [(leader + 1) % 3, (leader + 2) % 3];
     let proxy = FaultProxy::nats(cluster.servers()[leader].address()).expect("a proxy");
     let at = |address: String| format!("nats://{address}/{}", scratch.bucket);
-    let old = NatsFence::connect(&at(cluster.servers()[leader].address())).await;
-    let new = NatsFence::connect(&at(proxy.address().to_string())).await;
-    let old = Arc::new(old.expect("a fence").with_leases_elsewhere());
-    let new = new.expect("a fence").with_leases_elsewhere();
+    let [old, new] = [
+        at(cluster.servers()[leader].address()),
+        at(proxy.address().to_string()),
+    ];
+    let old = in_time("a fence", || NatsFence::connect(&old)).await;
+    let new = in_time("a fence", || NatsFence::connect(&new)).await;
+    let (old, new) = (Arc::new(old.with_leases_elsewhere()), new.with_leases_elsewhere());
     let ledger = ResourceName::new("ledger").expect("a name");
     let term = |number| Term::new(name("job"), FencingToken::new(number).expect("a token"));
-    old.claim(&ledger, &term(1)).await.expect("claimed");
-    new.mark(&ledger).await.expect("it answers");
+    eventually_async(ELECTION, "a claim", async || old.claim(&ledger, &term(1)).await).await;
+    eventually_async(ELECTION, "an answer", async || new.mark(&ledger).await).await;
     for round in 2..12 {
         for follower in followers {
             cluster.servers()[follower].freeze();

@@ -2,10 +2,11 @@
 
 use crate::common::{Scratch, name, request, seconds, shared, take};
 use serde_json::json;
+use std::time::Duration;
 use tenure_conformance::asking::only_the_cleaner_cleans_up;
 use tenure_core::{Certainty, Durability, Fault, LeaseStore, StoreError, Verdict};
 use tenure_nats::NatsStore;
-use tenure_testkit::{NatsCluster, NatsOptions, NatsServer};
+use tenure_testkit::{NatsCluster, NatsOptions, NatsServer, eventually_async};
 
 async fn refused(url: &str) -> StoreError {
     let error = NatsStore::connect(url).await.expect_err("it is refused");
@@ -328,7 +329,7 @@ async fn traits_say_what_a_confirmed_write_of_nats_is_worth() {
         .await;
     let store = Scratch::new()
         .await
-        .store_with(&format!("?monitor={lagging_at}"))
+        .told_with(&format!("?monitor={lagging_at}"))
         .await;
     let durability = store.traits().durability;
     assert!(
@@ -349,15 +350,16 @@ async fn traits_say_what_a_confirmed_write_of_nats_is_worth() {
         "{durability:?}"
     );
     // Another server's word is worth nothing: the servers are told apart by their names.
-    let findings = store.examine().await.expect("it answers");
-    let told = findings
-        .iter()
-        .find(|finding| finding.subject == "durability")
-        .expect("it is examined");
-    assert!(
-        told.verdict == Verdict::Warning && told.detail.contains("every 120s"),
-        "{told:?}"
-    );
+    eventually_async(Duration::from_secs(60), "its word", async || {
+        let findings = store.examine().await.map_err(|error| error.to_string())?;
+        let mut about = findings
+            .into_iter()
+            .filter(|finding| finding.subject == "durability");
+        let told = about.next().expect("it is examined");
+        let is_told = told.verdict == Verdict::Warning && told.detail.contains("every 120s");
+        is_told.then_some(()).ok_or(format!("{told:?}"))
+    })
+    .await;
 }
 
 #[tokio::test]

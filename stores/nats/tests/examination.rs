@@ -167,8 +167,7 @@ async fn bucket_in_a_folder_that_a_restart_of_the_machine_empties_is_for_the_fen
         let told =
             json!({ "server_name": "scratch", "version": "2.15.0", "jetstream": { "config": config } });
         let options = format!("?monitor={}", monitor_that_tells(told).await);
-        let durability = scratch.store_with(&options).await.traits().durability;
-        match durability {
+        match scratch.told_with(&options).await.traits().durability {
             Durability::Safe => assert!(is_kept, "{folder}"),
             Durability::FenceOnly(why) => assert!(!is_kept && why.contains("store_dir"), "{folder}: {why}"),
         }

@@ -1,8 +1,6 @@
-//! The fence in a bucket: only the term that claimed writes, whatever is under way, on one server and on three.
+//! The fence in a bucket: only the term that claimed writes.
 
-use crate::common::{Scratch, name, request, seconds, shared, shared_cluster, take};
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use crate::common::{Scratch, in_time, name, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{
     Bump, Certainty, Claimed, Cursor, Fault, Fence, FenceError, FencingToken, Horizon, MarkPage,
@@ -23,9 +21,8 @@ fn term(lease: &str, token: u64) -> Term {
 }
 
 async fn fence(scratch: &Scratch) -> NatsFence {
-    let fence = NatsFence::connect(&scratch.store_url())
-        .await
-        .expect("the fence connects");
+    let url = scratch.store_url();
+    let fence = in_time("a fence", || NatsFence::connect(&url)).await;
     fence.with_leases_elsewhere()
 }
 
@@ -252,102 +249,4 @@ async fn value_that_is_too_large_for_the_bucket_is_refused_with_the_way_out() {
         error.message.contains("--max-msg-size") && !error.message.contains("to 8 KiB"),
         "{error}"
     );
-}
-
-/// Terms claim and write at once, each through two writers, as fast as they can. What the stream keeps, in its order, is
-/// the proof: after the mark of a term, nothing of an older one.
-async fn nothing_of_an_older_term_is_stored_after_a_claim(scratch: Scratch, terms: u64) {
-    let beneath = scratch.beneath().await;
-    let replicas = if scratch.url.contains(',') { 3 } else { 1 };
-    beneath
-        .make(serde_json::json!({ "max_msgs_per_subject": -1, "num_replicas": replicas }))
-        .await;
-    let ledger = resource("ledger");
-    let mut writers = Vec::new();
-    for token in 1..=terms {
-        let fence = Arc::new(fence(&scratch).await);
-        let ledger = ledger.clone();
-        writers.push(tokio::spawn(async move {
-            let term = term("job", token);
-            tokio::time::sleep(Duration::from_millis(token * 40)).await;
-            match fence.claim(&ledger, &term).await {
-                Ok(_claimed) => {}
-                // A later one was quicker.
-                Err(FenceError::Stale { .. }) => return 0,
-                Err(error) => panic!("{error}"),
-            }
-            let write = |writer: u64| {
-                let (fence, ledger, term) = (Arc::clone(&fence), ledger.clone(), term.clone());
-                async move {
-                    let mut stored = 0;
-                    for _write in 0..10_000 {
-                        match fence
-                            .put(&ledger, &term, &format!("data.{writer}"), token.to_string())
-                            .await
-                        {
-                            Ok(_revision) => stored += 1,
-                            Err(FenceError::Stale { .. }) => return stored,
-                            Err(FenceError::Store(error)) if error.fault == Fault::Busy => {}
-                            Err(error) => panic!("{error}"),
-                        }
-                        if token == terms && stored >= 20 {
-                            return stored;
-                        }
-                    }
-                    panic!("no later term came")
-                }
-            };
-            let (one, two) = tokio::join!(write(1), write(2));
-            one + two
-        }));
-    }
-    let mut stored = 0;
-    for writer in writers {
-        stored += writer.await.expect("the writer ends");
-    }
-    let last = beneath.info().await["state"]["last_seq"]
-        .as_u64()
-        .expect("a number");
-    let (mut mark, mut data, mut of_terms) = (0, 0, BTreeMap::new());
-    for sequence in 1..=last {
-        let request = serde_json::json!({ "seq": sequence });
-        let answer = beneath
-            .call(&format!("STREAM.MSG.GET.{}", scratch.stream()), request)
-            .await;
-        let subject = answer["message"]["subject"]
-            .as_str()
-            .expect("a subject")
-            .to_owned();
-        let value = base64::Engine::decode(
-            &base64::engine::general_purpose::STANDARD,
-            answer["message"]["data"].as_str().unwrap_or_default(),
-        );
-        let value = String::from_utf8(value.expect("base64")).expect("text");
-        if subject.contains("tenure-fence") {
-            let value: serde_json::Value = serde_json::from_str(&value).expect("a mark");
-            let token = value["token"].as_u64().expect("a token");
-            assert!(token > mark, "marks rise");
-            mark = token;
-        } else if subject.contains("data.") {
-            let token: u64 = value.parse().expect("a token");
-            assert_eq!(
-                token, mark,
-                "message {sequence} of term {token} was stored after the claim of {mark}"
-            );
-            data += 1;
-            *of_terms.entry(token).or_insert(0) += 1;
-        }
-    }
-    assert_eq!(data, stored, "what was confirmed is there, and nothing else");
-    assert!(of_terms.len() > 2, "terms wrote: {of_terms:?}");
-}
-
-#[tokio::test]
-async fn nothing_of_an_older_term_is_stored_after_a_claim_on_one_server() {
-    nothing_of_an_older_term_is_stored_after_a_claim(Scratch::on(&shared().await.url()), 10).await;
-}
-
-#[tokio::test]
-async fn nothing_of_an_older_term_is_stored_after_a_claim_in_a_cluster() {
-    nothing_of_an_older_term_is_stored_after_a_claim(Scratch::on(&shared_cluster().await.url()), 10).await;
 }

@@ -14,6 +14,7 @@ mod fence;
 mod fence_bumps;
 mod fence_history;
 mod fence_marks;
+mod fence_order;
 mod fence_reads;
 mod full_disk;
 mod next_server;

@@ -1,10 +1,10 @@
 //! What becomes of a store's connections when one of several servers falls silent.
 
-use crate::common::{Scratch, renewal, request, seconds, shared, take};
+use crate::common::{Scratch, in_time, renewal, request, seconds, shared, take};
 use std::time::Duration;
-use tenure_core::{Fault as StoreFault, LeaseStore, Renew, Renewed};
+use tenure_core::{Fault as StoreFault, LeaseStore, Renew, Renewed, StoreError};
 use tenure_nats::NatsStore;
-use tenure_testkit::{Fault, FaultProxy, NatsOptions, NatsServer};
+use tenure_testkit::{Fault, FaultProxy, NatsOptions, NatsServer, eventually_async};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 
 /// As a request of the engine's, whose patience is a tenth of the ttl: shorter than what a dial gives one server.
@@ -13,6 +13,9 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// In 20 s a loaded machine, too, has come past one silent server.
 const TRIES_MAX: usize = 40;
 const LATER_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How often a loaded machine may be too slow to connect to the first server.
+const ROUNDS_MAX: u32 = 5;
 
 /// The kernel accepts, and nobody ever greets: as a frozen server, or one whose host has vanished.
 async fn silent_server() -> TcpListener {
@@ -45,19 +48,23 @@ async fn silent_server_is_passed_by_although_every_caller_gives_up_while_it_is_d
 #[tokio::test]
 async fn server_that_vanishes_after_its_goodbye_is_passed_by_although_every_caller_gives_up() {
     let alive = shared().await.address();
-    let proxy = FaultProxy::nats(&alive).expect("a proxy");
-    let store = Scratch::on(&format!("nats://{},{alive}", proxy.address()))
-        .store()
-        .await;
-    let asked = request("job", "holder", seconds(60));
-    let grant = take(&store, &asked).await;
-    let renewals = [renewal(&asked, grant.token)];
-    assert!(store.renew(&renewals).await[0].is_ok(), "over its own connection");
-    // One more for each that a busy machine was too slow to make.
-    assert!(proxy.counts().connections >= 2, "both are made to the first one");
-    proxy.set(Fault::BlackHole);
-    proxy.cut_connections();
-    renewed_at_last(&store, &renewals).await;
+    for _round in 0..ROUNDS_MAX {
+        let proxy = FaultProxy::nats(&alive).expect("a proxy");
+        let store = Scratch::on(&format!("nats://{},{alive}", proxy.address()))
+            .store()
+            .await;
+        let asked = request("job", "holder", seconds(60));
+        let grant = take(&store, &asked).await;
+        let renewals = [renewal(&asked, grant.token)];
+        assert!(store.renew(&renewals).await[0].is_ok(), "over its own connection");
+        // One more for each that a busy machine was too slow to make.
+        if proxy.counts().connections >= 2 {
+            proxy.set(Fault::BlackHole);
+            proxy.cut_connections();
+            return renewed_at_last(&store, &renewals).await;
+        }
+    }
+    panic!("both connections were made to the first server in none of {ROUNDS_MAX} rounds");
 }
 
 /// One was forgotten when the password was changed. Only if each refuses it there is nothing to wait for.
@@ -75,12 +82,21 @@ async fn server_that_refuses_the_credentials_is_passed_by_and_ends_nothing_while
     let grant = take(&store, &asked).await;
     renewed_at_last(&store, &[renewal(&asked, grant.token)]).await;
 
-    let refused = async |url: &str| NatsStore::connect(url).await.expect_err("nobody lets it in");
-    let away = refused(&to("127.0.0.1:1")).await;
+    let away = refused_at_last(&to("127.0.0.1:1")).await;
     assert_eq!(away.fault, StoreFault::Unreachable, "{away}");
-    assert!(away.message.contains("check user and password"), "{away}");
-    let by_all = refused(&to(&forgotten.address())).await;
+    let by_all = refused_at_last(&to(&forgotten.address())).await;
     assert_eq!(by_all.fault, StoreFault::Unauthenticated, "{by_all}");
+}
+
+/// Why nobody lets it in, who would be let in by none: one that took too long to refuse it is asked again.
+async fn refused_at_last(url: &str) -> StoreError {
+    eventually_async(Duration::from_secs(60), "a refusal", async || {
+        let error = NatsStore::connect(url).await.expect_err("nobody lets it in");
+        let is_told = error.message.contains("check user and password");
+        let is_of_each = is_told && error.fault != StoreFault::TimedOut;
+        if is_of_each { Ok(error) } else { Err(error) }
+    })
+    .await
 }
 
 /// As of `localhost` on many machines, or of a service with several servers behind it. Left out where it has one address.
@@ -108,9 +124,15 @@ async fn each_address_of_a_host_is_greeted_and_what_all_of_them_say_is_told() {
         tokio::spawn(lead_to(listener, leads_to[0].address()));
         let listener = TcpListener::bind((second, port)).await.expect("the same port");
         tokio::spawn(lead_to(listener, leads_to[1].address()));
-        let scratch = Scratch::on(&format!("nats://{login}localhost:{port}"));
-        let connected = NatsStore::connect(&scratch.store_url()).await;
-        assert_eq!(connected.map(drop).map_err(|error| error.fault).err(), fault);
+        let url = Scratch::on(&format!("nats://{login}localhost:{port}")).store_url();
+        let told = in_time("an answer of each", async || {
+            match NatsStore::connect(&url).await {
+                Err(error) if error.fault == StoreFault::Unauthenticated => Ok(Some(error.fault)),
+                connected => connected.map(|_store| None),
+            }
+        })
+        .await;
+        assert_eq!(told, fault);
     }
 }
 

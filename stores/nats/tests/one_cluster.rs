@@ -1,9 +1,13 @@
 //! A URL whose servers are not of one cluster.
 
-use crate::common::{Scratch, request, seconds, take};
-use tenure_core::{Fault, LeaseStore, Verdict};
+use crate::common::{Scratch, in_time, request, seconds, take};
+use std::time::Duration;
+use tenure_core::{Fault, LeaseStore, StoreError, Verdict};
 use tenure_nats::{NatsFence, NatsStore};
-use tenure_testkit::{NatsOptions, NatsServer};
+use tenure_testkit::{NatsOptions, NatsServer, eventually_async};
+
+/// For a loaded machine: a server that stalls tells nothing, and who tells nothing is not looked at.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn server() -> NatsServer {
     NatsServer::start(NatsOptions::default())
@@ -17,26 +21,19 @@ async fn server() -> NatsServer {
 async fn servers_of_different_clusters_are_refused() {
     let (one, mut other) = (server().await, server().await);
     let url = format!("nats://{},{}", one.address(), other.address());
-    let refused = async |url: &str| {
-        let error = NatsStore::connect(url).await.expect_err("two leaders");
-        assert_eq!(error.fault, Fault::Invalid, "{error}");
-        let told = format!("{} is of other clusters than {}", other.address(), one.address());
-        assert!(error.message.contains(&told), "{error}");
-    };
+    let told = format!("{} is of other clusters than {}", other.address(), one.address());
     // Only the first has a bucket by now.
-    refused(&url).await;
-    drop(
-        NatsStore::connect(&other.url())
-            .await
-            .expect("a bucket of its own"),
-    );
-    refused(&url).await;
-    let fence = NatsFence::connect(&url).await.expect_err("two marks");
-    assert_eq!(fence.fault, Fault::Invalid, "{fence}");
+    let error = refused(|| NatsStore::connect(&url)).await;
+    assert!(error.message.contains(&told), "{error}");
+    let theirs = other.url();
+    drop(in_time("a bucket of its own", || NatsStore::connect(&theirs)).await);
+    let error = refused(|| NatsStore::connect(&url)).await;
+    assert!(error.message.contains(&told), "{error}");
+    refused(|| NatsFence::connect(&url)).await;
 
     // One that is away tells nothing yet.
     other.kill();
-    let store = NatsStore::connect(&url).await.expect("one answers");
+    let store = in_time("a store", || NatsStore::connect(&url)).await;
     take(&store, &request("job", "a", seconds(60))).await;
     let servers = async || {
         let findings = store.examine().await.expect("it answers");
@@ -45,26 +42,39 @@ async fn servers_of_different_clusters_are_refused() {
     };
     assert_eq!(servers().await.verdict, Verdict::Good);
     other.restart().await.expect("it comes back");
-    let told = servers().await;
-    assert!(
-        told.verdict == Verdict::Bad && told.detail.contains("is of other clusters"),
-        "{told:?}"
-    );
+    eventually_async(PATIENCE, "what it is", async || {
+        let told = servers().await;
+        let is_told = told.verdict == Verdict::Bad && told.detail.contains("is of other clusters");
+        is_told.then_some(()).ok_or(format!("{told:?}"))
+    })
+    .await;
+}
+
+/// Why neither is made of the two, at last.
+async fn refused<T>(make: impl AsyncFn() -> Result<T, StoreError>) -> StoreError {
+    let error = eventually_async(PATIENCE, "a refusal", async || match make().await {
+        Ok(_made) => Err("it was made".to_owned()),
+        Err(error) if error.fault == Fault::Unreachable => Err(error.to_string()),
+        Err(error) => Ok(error),
+    })
+    .await;
+    assert_eq!(error.fault, Fault::Invalid, "{error}");
+    error
 }
 
 /// As two machines of which one was cloned of the other: their buckets were made at the same moment.
 #[tokio::test]
 async fn servers_of_which_one_is_the_clone_of_the_other_are_refused() {
     let (mut one, mut other) = (server().await, server().await);
-    drop(NatsStore::connect(&one.url()).await.expect("a bucket"));
+    let first = one.url();
+    drop(in_time("a bucket", || NatsStore::connect(&first)).await);
     one.kill();
     other.kill();
     other.clone_data_of(&one).expect("a clone");
     one.restart().await.expect("it comes back");
     other.restart().await.expect("it comes back");
     let url = format!("nats://{},{}", one.address(), other.address());
-    let error = NatsStore::connect(&url).await.expect_err("two leaders");
-    assert_eq!(error.fault, Fault::Invalid, "{error}");
+    refused(|| NatsStore::connect(&url)).await;
 }
 
 /// One that the URL names twice is one.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Acquire, Acquired, Attempt, Candidate, CandidateId, Durability, FencingToken, Grant, Incarnation,
-    LeaseName, LeaseStore, Note, Release, Renew, Ttl,
+    Acquire, Acquired, Attempt, Candidate, CandidateId, Durability, Fault, FencingToken, Grant, Incarnation,
+    LeaseName, LeaseStore, Note, Release, Renew, StoreError, Ttl,
 };
 use tenure_nats::NatsStore;
 use tenure_testkit::{NatsCluster, NatsOptions, NatsServer, eventually_async};
@@ -97,16 +97,30 @@ impl Scratch {
     /// With these options, as `?replicas=1`.
     pub async fn store_with(&self, options: &str) -> NatsStore {
         let url = format!("{}{options}", self.store_url());
-        NatsStore::connect(&url).await.expect("the store connects")
+        in_time("a store", || NatsStore::connect(&url)).await
     }
 
-    /// The same, of servers that sync always and tell so where these options say: on a loaded machine one may take longer to tell than
-    /// whoever connects waits.
+    /// The same, of servers that sync always and tell so where these options say.
     pub async fn safe_store_with(&self, options: &str) -> NatsStore {
-        eventually_async(Duration::from_secs(60), "a store that is safe", || async {
-            let store = self.store_with(options).await;
-            (store.traits().durability == Durability::Safe).then_some(store)
-        })
+        let store = self.told_with(options).await;
+        assert_eq!(store.traits().durability, Durability::Safe);
+        store
+    }
+
+    /// The same, of servers that tell what they are set to where these options say: on a loaded machine one may take longer to tell
+    /// than whoever connects waits.
+    pub async fn told_with(&self, options: &str) -> NatsStore {
+        eventually_async(
+            Duration::from_secs(60),
+            "a store of servers that tell",
+            async || {
+                let store = self.store_with(options).await;
+                match store.traits().durability {
+                    Durability::FenceOnly(why) if why.contains("do not tell") => Err(why),
+                    Durability::Safe | Durability::FenceOnly(_) => Ok(store),
+                }
+            },
+        )
         .await
     }
 
@@ -116,6 +130,22 @@ impl Scratch {
 
     pub fn stream(&self) -> String {
         format!("KV_{}", self.bucket)
+    }
+}
+
+/// What is made at last: on a loaded machine a server may take longer than whoever connects waits, and the copies of a new bucket may
+/// be without a leader for seconds. Whatever else is told is no matter of time.
+pub async fn in_time<T>(what: &str, mut make: impl AsyncFnMut() -> Result<T, StoreError>) -> T {
+    let until = Instant::now() + ASK_TIME_MAX;
+    loop {
+        match make().await {
+            Ok(made) => return made,
+            Err(error) => {
+                let passes = matches!(error.fault, Fault::Unreachable | Fault::TimedOut | Fault::Busy);
+                assert!(passes && Instant::now() < until, "{what}: {error}");
+            }
+        }
+        tokio::time::sleep(ASK_AGAIN).await;
     }
 }
 

@@ -1,6 +1,8 @@
 //! Marks that an operator has raised: they admit nobody until a term has claimed them.
 
-use crate::common::{Scratch, giving_back, pauses, put, remove, request, seconds, shared, take, value};
+use crate::common::{
+    Scratch, give_back, giving_back, pauses, put, remove, request, seconds, shared, take, value,
+};
 use crate::faults::BOUND;
 use std::sync::Arc;
 use std::time::Duration;
@@ -246,6 +248,53 @@ async fn bump_in_etcd_that_is_not_heard_of_after_it_was_made_is_unknown() {
     );
     let after = direct.mark(&ledger()).await.expect("it answers").expect("a mark");
     assert!(after.token > before.token, "{after:?}");
+}
+
+/// As a lock that is never idle: whoever closes a resource need not end the work first.
+#[tokio::test]
+async fn a_mark_in_etcd_is_bumped_although_its_lease_changes_hands_under_each_look() {
+    let proxy = FaultProxy::http2(shared().await.address(0)).expect("a proxy");
+    let direct = Scratch::new().await;
+    let through = Scratch {
+        url: format!("etcd://{}", proxy.address()),
+        ..direct.clone()
+    };
+    let fence = EtcdFence::connect(&through.store_url()).await.expect("a fence");
+    let other = direct.store().await;
+    let asked = request("nightly", "worker", seconds(60));
+    let bump = Bump {
+        lease: Some(asked.name.clone()),
+        ..bump()
+    };
+    assert_eq!(fence.mark(&bump.resource).await, Ok(None));
+    proxy.set(ProxyFault::Delay {
+        to_server: Duration::ZERO,
+        to_client: Duration::from_millis(20),
+    });
+    let mut working = asked;
+    let mut work = async || {
+        working.attempt = working.attempt.next();
+        let token = take(&other, &working).await.token;
+        give_back(&other, &working, token).await;
+        Term::new(working.name.clone(), token)
+    };
+    let before = work().await;
+    let mark = tokio::select! {
+        bumped = fence.bump(&bump) => bumped.expect("bumped"),
+        () = async { loop { work().await; } } => unreachable!("it goes on"),
+    };
+    proxy.heal();
+    assert!(mark.token > before.token, "{mark:?}");
+    let refused = fence.claim(&bump.resource, &before).await;
+    assert!(matches!(refused, Err(FenceError::Stale { .. })), "{refused:?}");
+    // Its next terms pass the mark.
+    let mut later = work().await;
+    while later.token <= mark.token {
+        later = work().await;
+    }
+    let claimed = fence.claim(&bump.resource, &later).await;
+    let from = Some(mark.token);
+    assert_eq!(claimed, Ok(Claimed::Raised { from }));
 }
 
 /// As a leader is, whom nobody has stopped before: its term was there before the bump was done.

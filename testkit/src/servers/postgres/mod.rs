@@ -3,6 +3,7 @@
 pub(in crate::servers) mod certificate;
 mod family;
 mod locate;
+mod memory;
 mod pgbouncer;
 mod server;
 mod unprivileged;

@@ -10,7 +10,7 @@ use tokio_postgres::{Client, NoTls};
 
 use super::super::clock::ServerClock;
 use super::locate::{library_path, postgres_programs};
-use super::{certificate, family, unprivileged};
+use super::{certificate, family, memory, unprivileged};
 use crate::error::Error;
 use crate::eventually::poll_until;
 use crate::ports::free_port;
@@ -228,6 +228,8 @@ impl Postgres {
             "unix_socket_directories=".to_owned(),
             "shared_buffers=32MB".to_owned(),
             "max_connections=400".to_owned(),
+            // In files of the server's folder: what is in memory outlives a server that is killed.
+            "dynamic_shared_memory_type=mmap".to_owned(),
         ];
         let encryption = [
             "ssl=on".to_owned(),
@@ -384,6 +386,7 @@ impl Postgres {
     pub fn kill(&mut self) {
         if let Some(process) = self.process.take() {
             family::kill(process.pid());
+            memory::remove(&self.data());
         }
     }
 
@@ -396,7 +399,7 @@ impl Postgres {
         self.launch().await
     }
 
-    fn data(&self) -> PathBuf {
+    pub(super) fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
 

@@ -195,6 +195,28 @@ fn three_cron_lines_run_the_job_once_while_its_lease_is_kept() {
     );
 }
 
+#[test]
+fn a_cron_line_that_waits_in_vain_ends_with_what_it_was_told_to_and_says_nothing() {
+    let sandbox = Sandbox::new("cron-waits");
+    let line = |wait: &str| {
+        let options = [
+            "--quiet", "--wait", wait, "-E", "0", "--linger", "5m", "--ttl", UNHURRIED,
+        ];
+        sandbox.run(&options, "backup", "echo ran >> log")
+    };
+    let first = line("45s");
+    eventually(SOON, "the job has run", || sandbox.read("log") == "ran\n");
+    let late = line("1s");
+    assert_eq!(exit_code(&late), 0);
+    first.terminate();
+    assert_eq!(exit_code(&first), 0);
+    assert_eq!(sandbox.read("log"), "ran\n");
+    assert!(
+        [first, late].iter().all(|line| line.lines().is_empty()),
+        "cron would mail this"
+    );
+}
+
 /// One whose clock is late comes when the job has ended.
 #[test]
 fn a_lease_that_lingers_is_held_after_the_job_and_given_back_on_a_signal_or_a_wish() {

@@ -298,9 +298,10 @@ and WINCH are forwarded. Under systemd it says when it is ready, and who it is w
 Examples:
   tenure run nightly-settlement -- ./settle --all
         Waits its turn, runs the job, gives the lease back. The next in turn runs it, too.
-  tenure run --no-wait -E 0 --linger 60s backup -- ./backup.sh
-        Once a night, in the crontab of three hosts with TENURE_STORE: the others end with 0, silently. The lease is
-        kept for longer than their clocks differ; else a host whose cron fires after the job's end runs it again.
+  tenure run --quiet --wait 45s -E 0 --linger 5m backup -- ./backup.sh
+        Once a night, in the crontab of three hosts with TENURE_STORE: the others end with 0, silently, when they have
+        waited for longer than the term of one that was killed. The lease is kept for longer than that and than their
+        clocks differ; else a host whose cron fires after the job's end runs it again.
   tenure run --keep --restart always --ttl 15s consumer -- ./consume --from orders
         One consumer at a time, for ever: also when it has ended, it is run again, here or where its next turn is.
   tenure run --restart on-failure --cooldown 30s --health-cmd 'curl -fs localhost:8080/health' worker -- ./worker

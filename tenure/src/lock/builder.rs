@@ -1,6 +1,6 @@
 use super::acquire::Shared;
 use super::announce::announce;
-use super::announce_place::announce_place;
+use super::announce_place;
 use super::line::Lines;
 use super::standby::{check_room_for_place, places_end};
 use super::{Fairness, LockManager, LockTiming, OwnerTag, Reentrancy};

@@ -85,6 +85,9 @@ fn a_counted_mark_is_not_bumped_where_its_lease_is_not_known() {
     };
     refused(&elsewhere(&[]), 78, "--above TOKEN");
     assert_eq!(mark(&sandbox, &url), before);
+    let slip = (before + 1_000_000_001).to_string();
+    refused(&elsewhere(&["--above", &slip]), 78, "check the digits");
+    assert_eq!(mark(&sandbox, &url), before);
     assert_eq!(elsewhere(&["--above", "50"]).code, 0);
     assert_eq!(mark(&sandbox, &url), 51);
 }

@@ -29,7 +29,11 @@ fn locks_are_told_together_and_a_place_in_a_queue_is_not_told() {
             address,
             &format!("lease_acquisition_attempts{{lease=\"{lease}\"}}"),
         );
-        assert_eq!(attempts, Some(1.0), "{body}");
+        let failures = body.lines().filter_map(|line| {
+            let told = line.strip_prefix(&format!("lease_acquisition_failures{{lease=\"{lease}\""))?;
+            told.rsplit(' ').next()?.parse::<f64>().ok()
+        });
+        assert_eq!(attempts, Some(1.0 + failures.sum::<f64>()), "{body}");
         let begun = metric(
             address,
             &format!("lease_terms_begun{{lease=\"{lease}\",after=\"vacant\"}}"),

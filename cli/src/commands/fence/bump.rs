@@ -79,6 +79,9 @@ async fn granted(
     }
 }
 
+/// How far above the highest token that is known a counted mark may be set: a day's worth of a busy etcd's revisions.
+const COUNTED_AHEAD_MAX: u64 = 1_000_000_000;
+
 /// Refuses what no term may ever be above: a mark never goes down again.
 async fn reachable(
     resource: &ResourceName,
@@ -96,6 +99,14 @@ async fn reachable(
         return refuse(
             "is a time, and the store of its leases counts its terms: none would be admitted again; check the digits".to_owned(),
         );
+    }
+    if let Some(known) = known.filter(|known| is_counted(above) && is_counted(*known))
+        && above.number() > known.number().saturating_add(COUNTED_AHEAD_MAX)
+    {
+        return refuse(format!(
+            "is more than {COUNTED_AHEAD_MAX} above {known}, the highest that is known, and no term would be admitted before so many \
+             more were counted: check the digits; if a lease has been granted it all the same, name that (--store URL --lease NAME)"
+        ));
     }
     // A fence on a server goes by a clock of its own; a day is more than that is apart from this one.
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

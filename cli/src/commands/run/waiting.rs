@@ -9,6 +9,7 @@ use crate::arguments::{Patience, term_above};
 use crate::exit::{Code, Failure, of_signal};
 use crate::manager;
 use crate::output::short;
+use serde_json::json;
 use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
@@ -117,26 +118,27 @@ impl Turn<'_> {
 
     /// The end of the patience.
     fn give_up(&self, obstacle: &Obstacle, waited: Option<Duration>) -> Result<Waited, Failure> {
-        let suffix = waited.map_or(String::new(), after);
-        match obstacle {
-            Obstacle::Store(error) => Err(gave_up(error.clone(), self.election.name(), waited)),
-            // Silence: this is how a line in the crontab of three hosts ends on two of them.
-            Obstacle::Held(_) | Obstacle::Queue if waited.is_none() => Ok(Waited::Ended(self.conflict_code)),
-            Obstacle::Queue => Err(Failure {
-                code: self.conflict_code,
-                message: format!(
-                    "lease \"{}\": its turn in the queue has not come{suffix}",
-                    self.election.name()
-                ),
-            }),
-            Obstacle::Held(lease) => Err(Failure {
-                code: self.conflict_code,
-                message: format!(
-                    "lease \"{}\": held by {}, token {}{suffix}",
-                    lease.name, lease.holder, lease.token
-                ),
-            }),
+        let (suffix, name) = (waited.map_or(String::new(), after), self.election.name());
+        let message = match obstacle {
+            Obstacle::Store(error) => return Err(gave_up(error.clone(), name, waited)),
+            // Silence: so who does not wait ends on all hosts but one.
+            Obstacle::Held(_) | Obstacle::Queue if waited.is_none() => {
+                return Ok(Waited::Ended(self.conflict_code));
+            }
+            Obstacle::Queue => format!("lease \"{name}\": its turn in the queue has not come{suffix}"),
+            Obstacle::Held(lease) => format!(
+                "lease \"{name}\": held by {}, token {}{suffix}",
+                lease.holder, lease.token
+            ),
+        };
+        let code = self.conflict_code;
+        if code == 0 {
+            // Whoever has asked for that does not call it a failure.
+            self.voice
+                .say("gave_up", &message, json!({"lease": name.as_str()}));
+            return Ok(Waited::Ended(code));
         }
+        Err(Failure { code, message })
     }
 }
 

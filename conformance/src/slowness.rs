@@ -7,6 +7,9 @@ use tenure_core::{Fault, StoreError};
 /// store's own doing, however busy the machine.
 const SLOW_LEAST: Duration = Duration::from_millis(500);
 
+/// Shortest time that a store waits for who has something locked: PostgreSQL's is a fortieth of the shortest ttl.
+const BUSY_LEAST: Duration = Duration::from_millis(5);
+
 /// Whether a request of a case failed because the server did not answer in its time: that is said of the machine, and not of the store.
 #[derive(Clone, Default)]
 pub(crate) struct Slowness(Arc<AtomicBool>);
@@ -15,7 +18,8 @@ impl Slowness {
     /// Notes it if this error, after so long, says so.
     pub fn note(&self, error: &StoreError, after: Duration) {
         let is_of_a_slow_server = match error.fault {
-            Fault::TimedOut | Fault::Unreachable | Fault::Busy => after >= SLOW_LEAST,
+            Fault::TimedOut | Fault::Unreachable => after >= SLOW_LEAST,
+            Fault::Busy => after >= BUSY_LEAST,
             Fault::Full
             | Fault::Unauthenticated
             | Fault::Forbidden

@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Row] = &[
         edits: &[Edit::statement(
             DEPARTURE,
             "self.seats.insert(name.clone(), Seat::Departure(leaving));",
-            "let leaving = Leaving { next_at: give_up_at, ..leaving };
+            "let leaving = Leaving { next_at: leaving.give_up_at, ..leaving };
              self.seats.insert(name.clone(), Seat::Departure(leaving));",
         )],
     },

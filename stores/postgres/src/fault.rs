@@ -12,10 +12,21 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 /// Translates `error`. `subject` is what it happened to, as `lease "x"`; `place` is the store's location.
 pub(crate) fn store_error(error: &Error, deed: Deed, subject: &str, place: &str) -> StoreError {
     let (fault, certainty, why) = match error.as_db_error() {
-        Some(answer) => by_answer(answer, deed),
+        Some(answer) => by_answer(answer),
         None => (Fault::Unreachable, Certainty::Unknown, without_answer(error)),
     };
     deed.error(fault, certainty, subject, place, why)
+}
+
+/// The same of who enters: he notifies nobody, and locks a row beside others, for which there may be no room.
+pub(crate) fn entry_error(error: &Error, subject: &str, place: &str) -> StoreError {
+    match error.as_db_error() {
+        Some(answer) if *answer.code() == SqlState::PROGRAM_LIMIT_EXCEEDED => {
+            let why = format!("{}; {FREEZE}", told(answer));
+            Deed::Read.error(Fault::Full, Certainty::NotApplied, subject, place, why)
+        }
+        Some(_) | None => store_error(error, Deed::Read, subject, place),
+    }
 }
 
 /// Nobody answered within the time allowed.
@@ -69,15 +80,19 @@ pub(crate) const TLS: TlsWords = TlsWords {
     roots: "sslrootcert=",
 };
 
+fn told(answer: &DbError) -> String {
+    format!("{} ({})", line(answer.message()), answer.code().code())
+}
+
 /// A statement that the server refused changed nothing, as each is a transaction of its own. What
 /// [broke off](breaks_off) was perhaps not refused.
-fn by_answer(answer: &DbError, deed: Deed) -> (Fault, Certainty, String) {
+fn by_answer(answer: &DbError) -> (Fault, Certainty, String) {
     let certainty = if breaks_off(answer) || *answer.code() == SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN {
         Certainty::Unknown
     } else {
         Certainty::NotApplied
     };
-    let told = format!("{} ({})", line(answer.message()), answer.code().code());
+    let told = told(answer);
     let (fault, why) = match (answer.code(), &answer.code().code()[..2]) {
         (&SqlState::READ_ONLY_SQL_TRANSACTION, _) => (
             Fault::Unreachable,
@@ -91,15 +106,8 @@ fn by_answer(answer: &DbError, deed: Deed) -> (Fault, Certainty, String) {
             (Fault::Invalid, format!("{told}; name a database in the URL"))
         }
         (&SqlState::DISK_FULL, _) => (Fault::Full, format!("{told}; free space on the server")),
-        // Of all that a statement of ours may come to, the queue of notifications, and for who locks a row beside others
-        // (to read, as the server may say it in any language) multixacts.
-        (&SqlState::PROGRAM_LIMIT_EXCEEDED, _) => {
-            let way_out = match deed {
-                Deed::Read => FREEZE,
-                Deed::Write => END_LISTENER,
-            };
-            (Fault::Full, format!("{told}; {way_out}"))
-        }
+        // Of all that a statement of ours may come to, the queue of notifications alone; but for an entry.
+        (&SqlState::PROGRAM_LIMIT_EXCEEDED, _) => (Fault::Full, format!("{told}; {END_LISTENER}")),
         (&SqlState::QUERY_CANCELED, _) => (
             Fault::TimedOut,
             format!("{told}; raise the role's statement_timeout, or look for what blocks it"),

@@ -1,7 +1,10 @@
 //! What piles up on a server behind a transaction that somebody leaves open.
-use crate::common::{PATIENCE, Scratch, giving_back, request, seconds, take};
-use tenure_core::{Certainty, Fault, Finding, LeaseStore, Released, Verdict};
-use tenure_postgres::PostgresStore;
+use crate::common::{PATIENCE, Scratch, giving_back, name, request, seconds, take};
+use tenure_core::{
+    Certainty, Fault, Fence, FenceError, FencingToken, Finding, LeaseStore, Released, ResourceName,
+    StoreError, Term, Verdict,
+};
+use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::{Postgres, eventually_async};
 use tokio_postgres::Client;
 
@@ -132,13 +135,43 @@ async fn release_for_whose_notification_there_is_no_room_is_told_what_to_end() {
     is_full(&store.release(&releases).await.remove(0).unwrap_err());
 }
 
-fn is_full(error: &tenure_core::StoreError) {
+/// As a server says it that has no room for rows that several have locked at once; the code is the same.
+#[tokio::test]
+async fn entry_for_which_there_is_no_room_beside_others_is_told_what_to_vacuum() {
+    let scratch = Scratch::new().await;
+    let fence = PostgresFence::connect(&scratch.url("")).await.unwrap();
+    let (ledger, term) = (
+        ResourceName::new("ledger").unwrap(),
+        Term::new(name("job"), FencingToken::new(5).unwrap()),
+    );
+    fence.claim(&ledger, &term).await.unwrap();
+    scratch
+        .sql(
+            "CREATE FUNCTION {schema}.full() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN \
+             RAISE program_limit_exceeded USING MESSAGE = 'no new MultiXactIds'; END $$; \
+             ALTER TABLE {schema}.fences RENAME TO marks; \
+             CREATE VIEW {schema}.fences AS SELECT * FROM {schema}.marks WHERE {schema}.full()",
+        )
+        .await;
+    let mut client = scratch.client().await;
+    let mut transaction = client.transaction().await.unwrap();
+    match fence.enter(&mut transaction, &ledger, &term).await.unwrap_err() {
+        FenceError::Store(error) => tells_of_room(&error, "--freeze"),
+        refusal => panic!("{refusal}"),
+    }
+}
+
+fn is_full(error: &StoreError) {
+    tells_of_room(error, "end the session that listens");
+}
+
+fn tells_of_room(error: &StoreError, way_out: &str) {
     assert_eq!(
         (error.fault, error.certainty),
         (Fault::Full, Certainty::NotApplied),
         "{error}"
     );
-    assert!(error.message.contains("end the session that listens"), "{error}");
+    assert!(error.message.contains(way_out), "{error}");
 }
 
 #[ignore = "before PostgreSQL 17 the queue has 8 GB"]

@@ -1,12 +1,14 @@
 //! What is exported, documented, drawn and alerted on is one list.
-use crate::harness::counted::counted;
-use crate::harness::{Site, pass_on, timing};
+use crate::harness::counted::{counted, number};
+use crate::harness::{Site, pass_on, soon, timing};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use tenure::core::{Acquire, Acquired, Answer, Fault};
 use tenure::metrics::{METRICS, MetricKind};
-use tenure::{Election, LeaseStore, SharedStore, StoreError};
+use tenure::{Election, Fairness, LeaseStore, LockManager, SharedStore, StoreError};
 use tenure_testkit::eventually_async;
 
 /// Set, the documentation is written anew instead of being compared.
@@ -111,6 +113,45 @@ impl LeaseStore for Unreachable {
         let outage = StoreError::not_applied(Fault::Unreachable, "an outage");
         Box::pin(std::future::ready(Err(outage)))
     }
+}
+
+/// A real store in which the first attempts at places in queues fail.
+struct WithoutPlaces {
+    inner: SharedStore,
+    fails: AtomicU64,
+}
+
+impl LeaseStore for WithoutPlaces {
+    pass_on!(traits, renew, release, ask, get, watch, list, examine, run_beside);
+
+    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
+        let is_place = request.name.as_str().contains("/candidates/");
+        let left = |left: u64| left.checked_sub(1);
+        if is_place && self.fails.fetch_update(SeqCst, SeqCst, left).is_ok() {
+            // A fault that no other test of this program counts for locks.
+            let failed = StoreError::unknown(Fault::Full, "no place");
+            return Box::pin(std::future::ready(Err(failed)));
+        }
+        self.inner.acquire(request)
+    }
+}
+
+/// Else whoever waits in order would have failed more often than he has tried.
+#[tokio::test]
+async fn a_place_that_was_not_had_is_no_failure_of_a_lock() {
+    let counted = counted();
+    let site = Site::new();
+    let store = std::sync::Arc::new(WithoutPlaces {
+        inner: site.store(),
+        fails: AtomicU64::new(2),
+    });
+    let manager = LockManager::builder(store.clone()).fairness(Fairness::Fair);
+    let manager = manager.build().unwrap();
+    let mut lock = soon("the lock", manager.lock("counted/7")).await.unwrap();
+    soon("its release", lock.release()).await;
+    assert_eq!(store.fails.load(SeqCst), 0, "no place failed");
+    let failures = "lease_acquisition_failures{lease=\"*\",reason=\"full\"}";
+    assert_eq!(number(&counted, failures), 0, "{}", counted.render());
 }
 
 #[tokio::test]

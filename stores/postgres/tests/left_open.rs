@@ -154,8 +154,8 @@ async fn entry_for_which_there_is_no_room_beside_others_is_told_what_to_vacuum()
         )
         .await;
     let mut client = scratch.client().await;
-    let mut transaction = client.transaction().await.unwrap();
-    match fence.enter(&mut transaction, &ledger, &term).await.unwrap_err() {
+    let transaction = client.transaction().await.unwrap();
+    match fence.enter(&transaction, &ledger, &term).await.unwrap_err() {
         FenceError::Store(error) => tells_of_room(&error, "--freeze"),
         refusal => panic!("{refusal}"),
     }

@@ -86,6 +86,22 @@ where
     }
 }
 
+/// Plays a scenario that a machine may be too slow for, until one round has shown what it is about: then it answers `true`.
+///
+/// # Panics
+/// If none of so many rounds has: with `why`.
+pub async fn in_one_of<F>(rounds_max: u32, why: &str, mut scenario: impl FnMut() -> F)
+where
+    F: Future<Output = bool>,
+{
+    for _round in 0..rounds_max {
+        if scenario().await {
+            return;
+        }
+    }
+    panic!("{why}, in each of {rounds_max} rounds");
+}
+
 pub(crate) async fn poll_until<A, F>(
     timeout: Duration,
     what: &str,

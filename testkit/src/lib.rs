@@ -23,7 +23,7 @@
 //! | a folder that is gone afterwards | [`ScratchDir`] |
 //! | a port nobody else takes | [`free_port`] |
 //! | what a program logs as a warning | [`Warnings`] |
-//! | waiting for something, with an end | [`eventually`], [`eventually_async`] |
+//! | waiting for something, with an end | [`eventually`], [`eventually_async`], [`in_one_of`] |
 //!
 //! # Installing the servers
 //!
@@ -57,7 +57,7 @@ pub use certificate::SelfSigned;
 pub use clock::on_a_clock_that_is_ahead;
 pub use disk::on_a_disk_that_fails_to_sync;
 pub use error::Error;
-pub use eventually::{Attempt, eventually, eventually_async};
+pub use eventually::{Attempt, eventually, eventually_async, in_one_of};
 pub use layout::{FETCH_COMMAND, servers_dir};
 pub use ports::free_port;
 pub use process::{Line, Process, Stream, is_alive};

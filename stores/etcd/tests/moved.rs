@@ -4,7 +4,7 @@ use crate::sessions::{TTL_SECS, counted, renewals, take_many};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{Ask, Asked, LeaseStore, Renewed, Wish};
-use tenure_testkit::{Fault, RequestFault, eventually_async};
+use tenure_testkit::{Fault, RequestFault, eventually_async, in_one_of};
 
 /// For a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -28,12 +28,12 @@ async fn lease_that_is_moved_ends_no_sooner_wherever_its_renewal_breaks_off() {
     let mut cuts = tokio::task::JoinSet::new();
     for heard in 0..REQUESTS {
         cuts.spawn(async move {
-            for _round in 0..ROUNDS_MAX {
-                if move_and_cut_after(heard).await {
-                    return;
-                }
-            }
-            panic!("no renewal broke off after {heard} requests, in {ROUNDS_MAX} rounds");
+            in_one_of(
+                ROUNDS_MAX,
+                &format!("no renewal broke off after {heard} requests"),
+                || move_and_cut_after(heard),
+            )
+            .await;
         });
     }
     cuts.join_all().await;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{Acquired, Ask, Asked, LeaseStore, Released, Renewed, Ttl, Verdict};
 use tenure_mongodb::MongoStore;
-use tenure_testkit::{ReplicaSet, eventually_async};
+use tenure_testkit::{ReplicaSet, eventually_async, in_one_of};
 
 async fn scratch() -> Scratch {
     Scratch::new(ReplicaSet::shared().await.uri())
@@ -258,12 +258,12 @@ async fn collection_and_database_come_from_the_url() {
 /// second by the clock at which the batch arrived.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_delayed_batch_takes_back_nothing_of_a_later_renewal() {
-    for _round in 0..ROUNDS_MAX {
-        if delayed_batch_takes_back_nothing().await {
-            return;
-        }
-    }
-    panic!("the time of each batch was over before the record that it waited for was free");
+    in_one_of(
+        ROUNDS_MAX,
+        "the time of each batch was over before the record that it waited for was free",
+        delayed_batch_takes_back_nothing,
+    )
+    .await;
 }
 
 /// How often a batch's time may be over on a slow machine.

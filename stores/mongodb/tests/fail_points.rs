@@ -9,7 +9,7 @@ use tenure_core::{
     StoreError, Term,
 };
 use tenure_mongodb::{EnterError, FencedUpdate, MongoFence, MongoStore};
-use tenure_testkit::{FaultProxy, ReplicaSet, RequestFault, Size};
+use tenure_testkit::{FaultProxy, ReplicaSet, RequestFault, Size, in_one_of};
 
 /// A set of one that refuses commands when it is told to, which the shared one does not.
 struct Refusing {
@@ -218,12 +218,12 @@ const ROUNDS_MAX: u32 = 3;
 /// Stripes above the mark would refuse terms that the mark admits.
 #[tokio::test]
 async fn a_bump_that_another_has_overtaken_leaves_the_stripes_at_the_mark() {
-    for _round in 0..ROUNDS_MAX {
-        if is_overtaken_and_leaves_the_stripes().await {
-            return;
-        }
-    }
-    panic!("no bump was told that it was overtaken, in {ROUNDS_MAX} rounds");
+    in_one_of(
+        ROUNDS_MAX,
+        "no bump was told that it was overtaken",
+        is_overtaken_and_leaves_the_stripes,
+    )
+    .await;
 }
 
 /// Whether the one was overtaken: not, where the other came too late for that, or the delay was too long for the one.

@@ -7,7 +7,7 @@ use mongodb::{Client, ClientSession, Collection};
 use std::time::Duration;
 use tenure_core::{Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
 use tenure_mongodb::{EnterError, MongoFence};
-use tenure_testkit::ReplicaSet;
+use tenure_testkit::{ReplicaSet, in_one_of};
 
 struct Bank {
     client: Client,
@@ -230,12 +230,12 @@ async fn claim_defeats_an_older_transaction_whose_snapshot_is_before_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn claim_waits_for_a_transaction_that_has_entered_and_sees_its_write() {
-    for _round in 0..ROUNDS_MAX {
-        if claim_waits_and_sees().await {
-            return;
-        }
-    }
-    panic!("the time of each claim was over before the transaction that it waited for");
+    in_one_of(
+        ROUNDS_MAX,
+        "the time of each claim was over before the transaction that it waited for",
+        claim_waits_and_sees,
+    )
+    .await;
 }
 
 /// How often a claim's time may be over on a slow machine.
@@ -392,12 +392,12 @@ async fn transactions_of_one_term_run_side_by_side() {
 /// However many transactions of the old term are open, a claim waits for each of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_waits_for_every_open_transaction() {
-    for _round in 0..ROUNDS_MAX {
-        if claim_waits_for_every_one().await {
-            return;
-        }
-    }
-    panic!("the time of each claim was over before the transactions that it waited for");
+    in_one_of(
+        ROUNDS_MAX,
+        "the time of each claim was over before the transactions that it waited for",
+        claim_waits_for_every_one,
+    )
+    .await;
 }
 
 /// Not, on a machine so slow that the claim's time was over before.

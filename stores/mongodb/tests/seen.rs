@@ -13,7 +13,7 @@ use tenure_core::{
     Acquire, Acquired, Ask, Asked, Attempt, End, Fault, FencingToken, LeaseStore, Released, Renewed, Ttl,
 };
 use tenure_mongodb::MongoStore;
-use tenure_testkit::ReplicaSet;
+use tenure_testkit::{ReplicaSet, in_one_of};
 
 /// A store, the collection beneath it, and a holder that has taken "job" with it and given it back, so that the store has the
 /// record in mind.
@@ -127,12 +127,12 @@ async fn lease_of_mongodb_that_was_given_back_here_is_taken_and_given_back_by_sh
 /// The same by a store that keeps one in mind, and by stores that are new at each step, on two names.
 #[tokio::test]
 async fn the_short_way_of_mongodb_writes_what_the_common_statements_write() {
-    for _round in 0..ROUNDS_MAX {
-        if short_way_writes_the_same().await {
-            return;
-        }
-    }
-    panic!("an acquisition with a short ttl was given up in each of {ROUNDS_MAX} rounds");
+    in_one_of(
+        ROUNDS_MAX,
+        "an acquisition with a short ttl was given up",
+        short_way_writes_the_same,
+    )
+    .await;
 }
 
 /// How often a machine may be too slow for a short ttl.

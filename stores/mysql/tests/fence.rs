@@ -8,6 +8,7 @@ use tenure_core::{
     Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseStore, ResourceName, Term,
 };
 use tenure_mysql::MysqlFence;
+use tenure_testkit::in_one_of;
 use tokio::task::JoinHandle;
 
 pub(super) fn ledger() -> ResourceName {
@@ -126,12 +127,12 @@ async fn stale_term_is_refused_and_its_write_is_not_there_in_mysql() {
 /// Transactions of one term hold the mark together; a later claim waits for each, and sees what they wrote.
 #[tokio::test]
 async fn transactions_of_one_term_run_side_by_side_and_a_claim_waits_for_all_in_mysql() {
-    for _round in 0..ROUNDS_MAX {
-        if claim_waits_for_all().await {
-            return;
-        }
-    }
-    panic!("the time of each claim was over before those had left whom it waited for");
+    in_one_of(
+        ROUNDS_MAX,
+        "the time of each claim was over before those had left whom it waited for",
+        claim_waits_for_all,
+    )
+    .await;
 }
 
 /// Not, on a machine so slow that the claim's time was over before.

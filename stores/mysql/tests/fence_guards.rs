@@ -6,6 +6,7 @@ use mysql_async::prelude::Queryable as _;
 use std::time::Duration;
 use tenure_core::{Claimed, Fence, FenceError, ResourceName};
 use tenure_mysql::MysqlFence;
+use tenure_testkit::in_one_of;
 
 /// The triggers ask who has entered, whatever the statement; and the refusal is told as the fence's.
 #[tokio::test]
@@ -99,12 +100,12 @@ async fn guarded_table_takes_writes_only_from_the_term_that_claimed() {
 /// A guarded write holds the mark as an entered transaction does: a claim waits for it.
 #[tokio::test]
 async fn claim_waits_for_a_guarded_write_and_another_resource_takes_over_without_a_gap() {
-    for _round in 0..ROUNDS_MAX {
-        if claim_waits_for_a_guarded_write().await {
-            return;
-        }
-    }
-    panic!("the time of each claim was over before the write that it waited for");
+    in_one_of(
+        ROUNDS_MAX,
+        "the time of each claim was over before the write that it waited for",
+        claim_waits_for_a_guarded_write,
+    )
+    .await;
 }
 
 /// Not, on a machine so slow that the claim's time was over before.

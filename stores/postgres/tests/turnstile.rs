@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tenure_core::{Claimed, Fence, FenceError, ResourceName, Term};
 use tenure_postgres::PostgresFence;
-use tenure_testkit::{Postgres, eventually_async};
+use tenure_testkit::{Postgres, eventually_async, in_one_of};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_postgres::Transaction;
@@ -104,12 +104,12 @@ async fn writers_of_the_old_term_that_overlap_without_a_gap_do_not_keep_the_clai
 /// Whoever is inside comes in again at once, by the driver and by the function, however many claims wait.
 #[tokio::test]
 async fn transaction_that_has_entered_enters_again_while_a_claim_waits_for_it() {
-    for _try in 0..TRIES_MAX {
-        if enters_again_while_a_claim_waits().await {
-            return;
-        }
-    }
-    panic!("no claim has waited long enough");
+    in_one_of(
+        TRIES_MAX,
+        "no claim has waited long enough",
+        enters_again_while_a_claim_waits,
+    )
+    .await;
 }
 
 /// False if the claim's time was over before the test was at its end: nothing is known of who entered then.

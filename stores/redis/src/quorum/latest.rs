@@ -9,6 +9,10 @@ use tokio::task::AbortHandle;
 /// Acquisitions whose remains are let go of at once. What those beyond it leave runs out with its ttl.
 const LETTING_GO_MAX: usize = 1_024;
 
+/// So many acquisitions later it is forgotten what one was granted: a term whose end nobody told of must not be remembered for ever. As
+/// many as one process holds locks.
+const REMEMBERED_FOR: usize = 100_000;
+
 /// Who asks for what.
 pub(super) type Key = (LeaseName, Incarnation);
 
@@ -24,6 +28,8 @@ pub(super) struct Tries {
 pub(super) struct Latest {
     begun: u64,
     by_key: BTreeMap<Key, Last>,
+    /// With as many, those of which only a grant is left are looked through again.
+    look_at: usize,
 }
 
 /// The last acquisition of somebody.
@@ -118,6 +124,7 @@ impl Latest {
         last.under_way.insert(number);
         let left = last.letting_go.take();
         self.by_key.insert(key.clone(), last);
+        self.forget_early();
         Begun {
             number,
             is_alone,
@@ -165,10 +172,48 @@ impl Latest {
     }
 
     fn tidy(&mut self, key: &Key) {
-        let is_idle =
-            |last: &Last| last.under_way.is_empty() && last.granted.is_none() && last.letting_go.is_none();
-        if self.by_key.get(key).is_some_and(is_idle) {
+        let is_nothing = |last: &Last| last.has_ended() && last.granted.is_none();
+        if self.by_key.get(key).is_some_and(is_nothing) {
             self.by_key.remove(key);
+        }
+    }
+
+    fn forget_early(&mut self) {
+        if self.by_key.len() < self.look_at.max(REMEMBERED_FOR) {
+            return;
+        }
+        let early = self.begun.saturating_sub(REMEMBERED_FOR as u64);
+        self.by_key
+            .retain(|_, last| last.number > early || !last.has_ended());
+        self.look_at = self.by_key.len() * 2;
+    }
+}
+
+impl Last {
+    /// Whether it does nothing to any member any more.
+    fn has_ended(&self) -> bool {
+        self.under_way.is_empty() && self.letting_go.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Latest, REMEMBERED_FOR};
+    use tenure_core::{Attempt, FencingToken, Incarnation, LeaseName};
+
+    #[test]
+    fn grants_whose_end_nobody_tells_of_are_forgotten_in_time() {
+        let mut latest = Latest::default();
+        for number in 0..4 * REMEMBERED_FOR {
+            let key = (
+                LeaseName::new(format!("order-{number}")).unwrap(),
+                Incarnation::from_bits(1),
+            );
+            let begun = latest.begin(&key, Attempt::FIRST);
+            latest.is_granted(&key, Attempt::FIRST, FencingToken::new(7).unwrap());
+            latest.end(&key, begun.number, None, false);
+            assert!(latest.by_key.len() <= 2 * REMEMBERED_FOR, "{number}");
+            assert_eq!(latest.by_key[&key].granted, FencingToken::new(7).ok());
         }
     }
 }

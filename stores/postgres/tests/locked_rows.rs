@@ -1,15 +1,16 @@
 //! Rows that another transaction keeps locked: who waits for one, who does not, and of which moment the decision is.
+use crate::announced::until_taken;
 use crate::common::{Scratch, giving_back, name, renewal, request, seconds, take};
 use crate::faults::proxied;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_conformance::wire::bounded;
 use tenure_core::{
-    Acquired, Certainty, Fault as StoreFault, Fence, FencingToken, LeaseStore, Occupancy, Released, Renewed,
-    ResourceName, Term,
+    Acquire, Acquired, Certainty, Fault as StoreFault, Fence, FencingToken, LeaseStore, Occupancy, Released,
+    Renew, Renewed, ResourceName, Scope, Term,
 };
 use tenure_postgres::{PostgresFence, PostgresStore};
-use tenure_testkit::Fault;
+use tenure_testkit::{Fault, in_one_of};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Transaction;
@@ -19,11 +20,8 @@ use tokio_postgres::Transaction;
 async fn locked_row_holds_up_nothing_but_its_own_lease() {
     let scratch = Scratch::new().await;
     let store = scratch.store().await;
-    let (one, two) = (
-        request("one", "holder", seconds(60)),
-        request("two", "holder", seconds(60)),
-    );
-    let (first, second) = (take(&store, &one).await, take(&store, &two).await);
+    let pair = pair();
+    let renewals = announced(&store, &pair).await;
     let mut client = scratch.client().await;
     let transaction = client.transaction().await.unwrap();
     let lock = format!(
@@ -31,7 +29,6 @@ async fn locked_row_holds_up_nothing_but_its_own_lease() {
         scratch.schema
     );
     transaction.execute(&lock, &[]).await.unwrap();
-    let renewals = [renewal(&one, first.token), renewal(&two, second.token)];
     let renewed = bounded("a batch", store.renew(&renewals)).await;
     let error = renewed[0].as_ref().unwrap_err();
     assert_eq!(
@@ -40,7 +37,9 @@ async fn locked_row_holds_up_nothing_but_its_own_lease() {
         "{error}"
     );
     assert!(matches!(renewed[1], Ok(Renewed::Extended { .. })), "{renewed:?}");
-    let error = bounded("an acquisition", store.acquire(&one)).await.unwrap_err();
+    let error = bounded("an acquisition", store.acquire(&pair[0]))
+        .await
+        .unwrap_err();
     assert_eq!(
         (error.fault, error.certainty),
         (StoreFault::Busy, Certainty::NotApplied),
@@ -57,6 +56,71 @@ async fn locked_row_holds_up_nothing_but_its_own_lease() {
         store.renew(&renewals).await[0],
         Ok(Renewed::Extended { .. })
     ));
+}
+
+/// As a row is locked for a moment by who announces a term: what is free after the wait for another is renewed no less.
+#[tokio::test]
+async fn row_that_is_let_go_while_another_stays_locked_is_renewed() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let pair = pair();
+    let why = "the second row was not let go while the renewal waited for the first";
+    in_one_of(ROUNDS_MAX, why, || {
+        let_go_while_another_stays_locked(&scratch, &store, &pair)
+    })
+    .await;
+}
+
+async fn let_go_while_another_stays_locked(
+    scratch: &Scratch,
+    store: &PostgresStore,
+    pair: &[Acquire; 2],
+) -> bool {
+    let renewals = announced(store, pair).await;
+    let (mut stays, mut goes) = (scratch.client().await, scratch.client().await);
+    let (stays, goes) = (
+        stays.transaction().await.unwrap(),
+        goes.transaction().await.unwrap(),
+    );
+    let lock = |name| {
+        format!(
+            "SELECT 1 FROM {}.leases WHERE name = '{name}' FOR UPDATE",
+            scratch.schema
+        )
+    };
+    stays.execute(&lock("one"), &[]).await.unwrap();
+    goes.execute(&lock("two"), &[]).await.unwrap();
+    let (renewed, is_in_time) = tokio::join!(bounded("a batch", store.renew(&renewals)), async {
+        drop(timeout(WAIT_MAX, waited_for(&stays, 1)).await);
+        goes.rollback().await.unwrap();
+        waiting_for(&stays).await == 1
+    });
+    stays.rollback().await.unwrap();
+    if is_in_time {
+        let error = renewed[0].as_ref().unwrap_err();
+        assert_eq!(error.fault, StoreFault::Busy, "{error}");
+        assert!(matches!(renewed[1], Ok(Renewed::Extended { .. })), "{renewed:?}");
+    }
+    is_in_time
+}
+
+fn pair() -> [Acquire; 2] {
+    ["one", "two"].map(|lease| request(lease, "holder", seconds(60)))
+}
+
+/// Takes both, or the same terms again, and answers their renewals when nobody locks the rows any more to announce them.
+async fn announced(store: &PostgresStore, pair: &[Acquire; 2]) -> [Renew; 2] {
+    let scope = Scope::Prefix(String::new());
+    let mut watch = store.watch(&scope).await.unwrap();
+    let [one, two] = pair.each_ref().map(async |asked| {
+        let token = take(store, asked).await.token;
+        renewal(asked, token)
+    });
+    let renewals = [one.await, two.await];
+    for _ in pair {
+        until_taken(&mut watch).await;
+    }
+    renewals
 }
 
 /// Whoever waits for the row already is waited for first: both waits together are within the bound of a request, so that what
@@ -223,17 +287,16 @@ async fn passed_while_three_wait(scratch: &Scratch, transaction: Transaction<'_>
 
 /// Waits until so many others wait for what this transaction has locked.
 pub async fn waited_for(transaction: &Transaction<'_>, count: i64) {
-    let waiting =
-        "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
-    while transaction
-        .query_one(waiting, &[])
-        .await
-        .unwrap()
-        .get::<_, i64>(0)
-        < count
-    {
+    while waiting_for(transaction).await < count {
         sleep(PAUSE).await;
     }
+}
+
+/// How many others wait for what this transaction has locked.
+async fn waiting_for(transaction: &Transaction<'_>) -> i64 {
+    let waiting =
+        "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
+    transaction.query_one(waiting, &[]).await.unwrap().get(0)
 }
 
 /// Requests that hang on every other connection do not delay a renewal.

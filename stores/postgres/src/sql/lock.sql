@@ -20,7 +20,12 @@ BEGIN
                 SELECT l.name::text FROM {schema}.leases l WHERE l.name = ANY (asked_names) ORDER BY l.name FOR NO KEY UPDATE
             );
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-            NULL;
+            -- It was waited for the first of them in vain. The others may be free by now, as those that were locked for a
+            -- moment alone, by who announced a term.
+            locked := ARRAY(
+                SELECT l.name::text FROM {schema}.leases l WHERE l.name = ANY (asked_names) ORDER BY l.name
+                    FOR NO KEY UPDATE SKIP LOCKED
+            );
         END;
     END IF;
     RETURN locked;

@@ -221,7 +221,7 @@ impl Client {
         which: &(impl Debug + ?Sized),
         answer: impl Future<Output = Result<T, StoreError>>,
     ) -> T {
-        let asked_at = std::time::Instant::now();
+        let asked_at = Instant::now();
         answer.await.unwrap_or_else(|error| {
             self.slowness.note(&error, asked_at.elapsed());
             panic!(

@@ -129,17 +129,6 @@ mod tests {
     }
 
     #[test]
-    fn a_case_that_fails_by_an_error_that_came_at_once_is_not_made_anew() {
-        static TRIES: AtomicU32 = AtomicU32::new(0);
-        fails_after(&TRIES, 1, |fixture| {
-            Box::pin(async {
-                TRIES.fetch_add(1, Ordering::SeqCst);
-                fails(fixture, Fault::Busy, Duration::ZERO).await;
-            })
-        });
-    }
-
-    #[test]
     fn a_case_that_fails_by_the_store_itself_is_not_made_anew() {
         static TRIES: AtomicU32 = AtomicU32::new(0);
         fails_after(&TRIES, 1, |fixture| {

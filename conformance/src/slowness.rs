@@ -38,3 +38,42 @@ impl Slowness {
         self.0.load(Ordering::SeqCst)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{BUSY_LEAST, SLOW_LEAST};
+    use crate::Fixture;
+    use crate::model::ModelSubject;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tenure_core::{Fault, StoreError};
+
+    /// Whether a request that fails like this, after so long, is the slow server's. Time passes for nothing else.
+    async fn is_noted(by: Fault, after: Duration) -> bool {
+        let fixture = Arc::new(Fixture::new(ModelSubject::new()));
+        let asked = Arc::clone(&fixture);
+        let case = tokio::spawn(async move {
+            let answer = async {
+                tokio::time::sleep(after).await;
+                Err(StoreError::unknown(by, "no answer"))
+            };
+            asked.first().answered::<()>("look at", "job", answer).await;
+        });
+        assert!(case.await.is_err(), "an error fails the case");
+        fixture.slowness().is_noted()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_is_the_slow_servers_if_it_came_as_late_as_only_a_slow_server_lets_it() {
+        for (fault, least) in [
+            (Fault::Busy, BUSY_LEAST),
+            (Fault::TimedOut, SLOW_LEAST),
+            (Fault::Unreachable, SLOW_LEAST),
+        ] {
+            let soon = least - Duration::from_millis(1);
+            assert!(!is_noted(fault, Duration::ZERO).await, "{fault:?} at once");
+            assert!(!is_noted(fault, soon).await, "{fault:?} after {soon:?}");
+            assert!(is_noted(fault, least).await, "{fault:?} after {least:?}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Which failures of a run of tests are judged anew, and how: `.ci/again`.
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use tenure_testkit::ScratchDir;
+
+/// What `.ci/again` says, and whether the run may go on, of a run of tests that printed `log`, where a test alone does `alone`.
+fn judged(log: &str, alone: &str, arguments: &[&str]) -> (bool, String) {
+    let folder = ScratchDir::new("again");
+    let (printed, program) = (folder.join("log"), folder.join("program"));
+    fs::write(&printed, log).unwrap();
+    let text = folder.join("text");
+    fs::write(&text, format!("#!/bin/sh\n{alone}\n")).unwrap();
+    // Written by another process: what a test of this one starts meanwhile would inherit the open file, which nobody may start then.
+    let mut install = Command::new("install");
+    let installed = install.arg("-m755").arg(&text).arg(&program).status();
+    assert!(installed.unwrap().success());
+    let mut again = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.ci/again"));
+    again.env("CARGO", &program).env("RUNS", folder.join("runs"));
+    again.arg(&printed).args(arguments);
+    if !arguments.is_empty() {
+        again.arg(&program);
+    }
+    let output = again.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.success(), said)
+}
+
+/// What cargo prints where these tests of `tenure-postgres` fail, with this as the reason.
+fn log_of(names: &[&str], why: &str) -> String {
+    let sections: String = names
+        .iter()
+        .map(|name| format!("---- {name} stdout ----\n{why}\n   0: a frame\n"))
+        .collect();
+    let list: String = names.iter().map(|name| format!("    {name}\n")).collect();
+    format!(
+        "     Running tests/main.rs (target/debug/deps/tests-0)\ntest one ... FAILED\n\nfailures:\n\n{sections}\n\nfailures:\n\
+         {list}\ntest result: FAILED. 9 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s\n\n\
+         error: test failed, to rerun pass `-p tenure-postgres --test tests`\n"
+    )
+}
+
+const PASSES: &str = "echo \"$*\" >>\"$RUNS\"; echo 'test result: ok. 1 passed; 0 failed'";
+
+#[test]
+fn test_that_passes_alone_each_time_is_told_and_let_pass() {
+    let log = log_of(&["one::two", "three"], "late");
+    let (passed, said) = judged(&log, PASSES, &[]);
+    assert!(passed, "{said}");
+    for name in ["one::two", "three"] {
+        let told = format!("PASSED ALONE 3 TIMES: -p tenure-postgres --test tests {name}\n");
+        assert!(said.contains(&told), "{said}");
+    }
+    let (passed, said) = judged(&log, PASSES, &["stores/postgres"]);
+    assert!(
+        passed && said.contains("stores/postgres one::two"),
+        "a program of tests: {said}"
+    );
+}
+
+#[test]
+fn test_that_fails_alone_once_in_three_runs_fails() {
+    let third = format!("{PASSES}; [ $(wc -l <\"$RUNS\") -lt 3 ]");
+    let (passed, said) = judged(&log_of(&["one"], "late"), &third, &[]);
+    assert!(
+        !passed && said.contains("FAILED ALONE, TOO (run 3 of 3)"),
+        "{said}"
+    );
+}
+
+#[test]
+fn test_that_is_not_found_alone_fails() {
+    let none = "echo 'test result: ok. 0 passed; 0 failed'";
+    let (passed, said) = judged(&log_of(&["one"], "late"), none, &[]);
+    assert!(
+        !passed && said.contains("FAILED ALONE, TOO (run 1 of 3)"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_is_not_chance_is_not_judged_anew() {
+    let broken = "1 violation: two believe in job: another for 2 s more, and term 7";
+    for (log, why) in [
+        (log_of(&["one"], broken), "a promise of safety was broken"),
+        (
+            log_of(&["one", "two", "three", "four", "five"], "late"),
+            "5 tests failed",
+        ),
+        (
+            log_of(&["one"], "late").replace("tenure-postgres", "tenure-core"),
+            "needs no server",
+        ),
+        (
+            "     Running tests/main.rs (target/debug/deps/tests-0)\ntest one ... \n\
+             error: test failed, to rerun pass `-p tenure-postgres --test tests`\n"
+                .to_owned(),
+            "ended without a verdict",
+        ),
+        ("error: could not compile".to_owned(), "No test is named"),
+    ] {
+        let (passed, said) = judged(&log, PASSES, &[]);
+        assert!(!passed && said.contains(why), "{why}: {said}");
+    }
+}

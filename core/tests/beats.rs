@@ -259,3 +259,35 @@ fn a_request_outlasts_no_term_and_one_that_ends_cuts_none_of_its_neighbours() {
         "the neighbour was never due beside a term that was nearly over"
     );
 }
+
+/// Neither takes a place of those that are due for longer, nor leaves one half empty.
+#[test]
+fn terms_that_are_nearly_over_go_apart_only_where_there_is_a_place_to_spare() {
+    const ENDING: usize = 5;
+    for (batch_max, sizes) in [
+        // Thirteen requests' worth for twelve places: as many as there are, all full.
+        (2, vec![2; PLACES]),
+        // One place to spare.
+        (3, [vec![3, 2], vec![3; 6], vec![2]].concat()),
+    ] {
+        let mut harness = leading_apart(25, batch_max, seconds(0.01));
+        let ends = harness.engine.belief(&nth(ENDING)).expect("it is led").until;
+        harness.now = ends.before(timing().request_timeout());
+        let requests = harness.input(Input::Tick);
+        let sent: Vec<usize> = requests.iter().map(|request| renewed(request).len()).collect();
+        assert_eq!(sent, sizes, "at most {batch_max}");
+    }
+}
+
+/// A request ends with the first of its terms: one that has far longer goes in another.
+#[test]
+fn terms_that_end_at_other_times_do_not_cut_each_others_requests_short() {
+    let mut harness = leading_apart(3, 1000, seconds(0.1));
+    let ends = [0, 1, 2].map(|lease| harness.engine.belief(&nth(lease)).expect("it is led").until);
+    harness.now = ends[0].before(seconds(0.001));
+    let requests = harness.input(Input::Tick);
+    let sent: Vec<Vec<LeaseName>> = requests.iter().map(renewed).collect();
+    assert_eq!(sent, [vec![nth(0)], vec![nth(1), nth(2)]]);
+    assert_eq!(requests[0].give_up_at, ends[0]);
+    assert_eq!(requests[1].give_up_at, ends[1]);
+}

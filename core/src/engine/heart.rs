@@ -13,6 +13,10 @@ pub(super) const TAKE_ALONG: u32 = 8;
 /// sent anyway, and leases that were taken at different times come to beat together, as many as fit into a request.
 const FILL: u32 = 2;
 
+/// Terms that are nearly over, and not all alike, go in one request if none has more times as long as the first of them, which is
+/// all the time that the request has.
+const CUTS_MAX: u32 = 2;
+
 /// A renewal that is to be sent.
 struct DueRenewal {
     renew: Renew,
@@ -75,15 +79,7 @@ impl Engine {
             let more = self.renewals_due(now, now.after(self.timing.renew_every / FILL), full);
             due.extend(more.into_iter().skip(due.len()).filter(|due| !due.has_failed));
         }
-        // Whoever is chosen is sent in the order of the names, so that a beat within the room has one order only.
-        due.sort_unstable_by(|one, other| one.renew.name.cmp(&other.renew.name));
-        // No request may outlast a term that it is to extend: one that is nearly over would cut that of its neighbours short.
-        let timeout = now.after(self.timing.request_timeout);
-        let (ending, others): (Vec<_>, Vec<_>) = due.into_iter().partition(|due| due.until < timeout);
-        let (batches, batch_max) = ([ending, others], self.batch_max.get());
-        let batches = batches.iter().flat_map(|due| due.chunks(batch_max));
-        // What is left stays due, for the next place.
-        for batch in batches.take(places) {
+        for batch in self.requests_of(due, now, places) {
             let limit = batch.iter().map(|due| due.until).min();
             let renewals: Vec<Renew> = batch.iter().map(|due| due.renew.clone()).collect();
             let names: Vec<LeaseName> = renewals.iter().map(|renew| renew.name.clone()).collect();
@@ -97,6 +93,49 @@ impl Engine {
             );
             self.mark_sent(&names, id);
         }
+    }
+
+    /// What is due, in as many requests as there are places for it. Whoever is chosen is sent in the order of the names, so that a
+    /// beat within the room has one order only.
+    ///
+    /// No request may outlast a term that it is to extend, and so one that is nearly over cuts that of its neighbours short: it goes
+    /// apart from them where there is a place to spare, which is nobody's who is due for longer.
+    fn requests_of(&self, mut due: Vec<DueRenewal>, now: Moment, places: usize) -> Vec<Vec<DueRenewal>> {
+        let batch_max = self.batch_max.get();
+        let mut spare = places.saturating_sub(due.len().div_ceil(batch_max));
+        let timeout = now.after(self.timing.request_timeout);
+        let mut ending = Vec::new();
+        if spare > 0 && due.iter().any(|due| due.until < timeout) {
+            (ending, due) = due.into_iter().partition(|due| due.until < timeout);
+            ending.sort_unstable_by(|one, other| {
+                (one.until, &one.renew.name).cmp(&(other.until, &other.renew.name))
+            });
+            spare -= 1;
+        }
+        due.sort_unstable_by(|one, other| one.renew.name.cmp(&other.renew.name));
+        let mut requests: Vec<Vec<DueRenewal>> = Vec::new();
+        for term in ending {
+            let left = term.until.since(now);
+            match requests.last_mut() {
+                Some(last)
+                    if last.len() < batch_max
+                        && (spare == 0 || left <= last[0].until.since(now) * CUTS_MAX) =>
+                {
+                    last.push(term);
+                }
+                Some(last) => {
+                    // A place of its own, but where the last request is full.
+                    spare -= usize::from(last.len() < batch_max);
+                    requests.push(vec![term]);
+                }
+                None => requests.push(vec![term]),
+            }
+        }
+        let mut due = due.into_iter().peekable();
+        while due.peek().is_some() {
+            requests.push(due.by_ref().take(batch_max).collect());
+        }
+        requests
     }
 
     /// The renewals that are due by `soon`, the longest due first, `limit` at most.

@@ -208,7 +208,8 @@ impl Shared {
 
     /// Returns when the place is the first, or was lost.
     async fn is_first(&self, name: &LeaseName, place: &HeldTerm, round: &Round) -> Result<bool, LockError> {
-        let mut watched = round.take_watched().filter(Watched::is_read_here);
+        let is_of_use = |watched: &Watched| watched.is_read_here() && watched.stands();
+        let mut watched = round.take_watched().filter(is_of_use);
         let mut closing = self.closing.subscribe();
         loop {
             place.progress();

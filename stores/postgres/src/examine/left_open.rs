@@ -9,9 +9,6 @@ use tokio_postgres::Row;
 /// each is usual.
 const OLD_VERSIONS_MAX: i64 = 10_000;
 
-/// A snapshot from so many transactions ago was left open. What began later is as likely one that ends by itself.
-const LEFT_OPEN_FROM: i64 = 10_000;
-
 /// The queue of notifications takes this much of its room with transactions that are over soon. It holds a flood for a while.
 const QUEUE_USED_MAX: f64 = 0.5;
 
@@ -19,11 +16,13 @@ const QUEUE_USED_MAX: f64 = 0.5;
 /// for these is used.
 const MULTIXACTS_MAX: i64 = 150_000_000;
 
-/// What keeps old versions in this database, the oldest first. Since when is shown of others' sessions to `pg_monitor` alone.
+/// What keeps old versions in this database, the oldest first. Since when is shown of others' sessions to `pg_monitor` alone. Who
+/// vacuums shows a snapshot, too, and keeps nothing by it.
 const OLDEST: &str = "SELECT who, transactions::bigint FROM ( \
      SELECT greatest(age(backend_xmin), age(backend_xid)), format('process %s (%s)%s', pid, coalesce(usename, backend_type), \
      ', in a transaction since ' || date_trunc('second', xact_start)) FROM pg_stat_activity \
      WHERE pid <> pg_backend_pid() AND coalesce(datname = current_database(), true) \
+     AND coalesce(leader_pid, pid) NOT IN (SELECT pid FROM pg_stat_progress_vacuum) \
      UNION ALL SELECT age(transaction), format('prepared transaction \"%s\", since %s', gid, date_trunc('second', prepared)) \
      FROM pg_prepared_xacts WHERE database = current_database() \
      UNION ALL SELECT age(xmin), format('replication slot \"%s\"', slot_name) FROM pg_replication_slots \
@@ -53,10 +52,9 @@ impl Site {
             Err(error) => return Some(unknown(SUBJECT, &error)),
         };
         let number = |index| found.try_get::<_, i64>(index).unwrap_or_default();
-        // Without a snapshot there is no age, and nothing is left open.
+        // Without a snapshot there is no age.
         let (old, records, age) = (number(0), number(1), number(2));
-        let is_left_open = age >= LEFT_OPEN_FROM;
-        if old <= OLD_VERSIONS_MAX || old <= 2 * records && !is_left_open {
+        if old <= OLD_VERSIONS_MAX.max(2 * records) {
             return None;
         }
         let vacuum = format!("VACUUM {leases}, and see that autovacuum runs");
@@ -65,16 +63,14 @@ impl Site {
         Some(match found.try_get::<_, Option<String>>(3).ok().flatten() {
             Some(who) => {
                 let who = who.replace(char::is_control, "?");
-                let end = "end what is left open for so long (pg_terminate_backend, ROLLBACK PREPARED, \
-                           pg_drop_replication_slot), or have it run on a standby without hot_standby_feedback";
+                // How old is too old depends on the server: a report of a minute may be many transactions ago.
                 warning(
                     SUBJECT,
                     format!("{piled}; the oldest snapshot is of {age} transactions ago, that of {who}"),
-                    if is_left_open {
-                        end.to_owned()
-                    } else {
-                        format!("{vacuum}; where that changes nothing, {end}")
-                    },
+                    format!(
+                        "{vacuum}; where that changes nothing, end what is left open for so long (pg_terminate_backend, ROLLBACK \
+                         PREPARED, pg_drop_replication_slot), or have it run on a standby without hot_standby_feedback"
+                    ),
                 )
             }
             None => warning(

@@ -8,8 +8,9 @@ DECLARE
     moment  timestamptz;
     answer  text[];
 BEGIN
-    -- Without waiting for the disk, as `release`. Nor for a row: one that is locked is not found, and left to `release`.
-    quickly := set_config('lock_timeout', '500', true) || set_config('synchronous_commit', 'off', true);
+    -- Without waiting for the disk, as `release`. Nor for a row: one that is locked is not found, and left to `release`. The commit
+    -- waits for the notifications' lock.
+    quickly := set_config('lock_timeout', '2500', true) || set_config('synchronous_commit', 'off', true);
     moment := clock_timestamp();
     UPDATE {schema}.leases lease SET
         released_at = moment, expires_at = least(lease.expires_at, moment), step_down_asked_at = NULL

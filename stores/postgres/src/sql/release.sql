@@ -28,6 +28,8 @@ BEGIN
         END IF;
     END IF;
     locked := {schema}.lock(asked_names);
+    -- For the notifications' lock, which the commit waits for: rows were waited for by less.
+    PERFORM set_config('lock_timeout', '2500', true);
     moment := clock_timestamp();
     FOR vacated IN
         UPDATE {schema}.leases lease SET

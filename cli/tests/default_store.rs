@@ -34,10 +34,13 @@ fn told(sandbox: &Sandbox, below: &str, variables: &[(&str, &str)]) -> Ended {
 fn a_look_at_the_default_store_names_it_and_makes_none() {
     let sandbox = Sandbox::new("default-look");
     let place = sandbox.path("tenure/leases.db");
-    let look = |arguments: &[&str]| {
+    let asked = |arguments: &[&str]| {
         let mut command = sandbox.command(arguments);
         command.env_remove("TENURE_STORE");
-        let told = ended(command);
+        ended(command)
+    };
+    let look = |arguments: &[&str]| {
+        let told = asked(arguments);
         assert_eq!(told.code, 0, "{told:?}");
         told.stdout
     };
@@ -55,6 +58,17 @@ fn a_look_at_the_default_store_names_it_and_makes_none() {
         wished,
         format!("lease \"job\": never taken in sqlite at {place}\n")
     );
+    // Whoever waits for one of these to be called must not go on.
+    for (options, why) in [
+        (["--to", "host-7"], "no candidate \"host-7\" waits in order"),
+        (
+            ["--token", "17"],
+            "token 17 is not the current one; nobody holds it",
+        ),
+    ] {
+        let refused = asked(&["step-down", options[0], options[1], "job"]);
+        assert!(refused.code == 1 && refused.stderr.contains(why), "{refused:?}");
+    }
     assert!(!sandbox.dir.join("tenure").exists());
     look(&["run", "job", "--", "true"]);
     assert!(look(&["status"]).contains("job"));

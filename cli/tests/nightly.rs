@@ -174,25 +174,31 @@ fn the_job_of_a_pod_that_is_evicted_is_left_to_another_pod() {
     }
 }
 
-/// As by a kubelet that gives it no time to end. So does one whose acquisition the store has applied, and whose answer was lost.
+/// As a host that has lost its power, or a kubelet that gives it no time to end. So does one whose acquisition the store has applied,
+/// and whose answer was lost.
 #[test]
-fn the_job_of_a_pod_that_was_killed_is_run_by_the_next_pod() {
-    let sandbox = Sandbox::new("nightly-killed");
-    let job = "#!/bin/sh\n[ -e killed ] && { echo ran > ran; exit 0; }\necho $$ > pid; exec sleep 300\n";
-    sandbox.script("job", job);
-    let [_, command] = commands(&sandbox);
-    let killed = start(&sandbox, &command);
-    let work = sandbox.pid("pid");
-    killed.kill_all_at_once();
-    eventually(SOON, "all of it is gone", || !is_alive(work));
-    std::fs::write(sandbox.path("killed"), "").unwrap();
-    assert_eq!(sandbox.lease("nightly")["state"], "held", "nobody gives it back");
-    let next = start(&sandbox, &command);
-    eventually(SOON + wait(&command), "it is run", || {
-        sandbox.read("ran") == "ran\n"
+fn the_job_of_a_host_that_was_killed_is_run_by_the_next() {
+    let killed = [0, 1].map(|place| {
+        let sandbox = Sandbox::new("nightly-killed");
+        let job = "#!/bin/sh\n[ -e killed ] && { echo ran > ran; exit 0; }\necho $$ > pid; exec sleep 300\n";
+        sandbox.script("job", job);
+        let command = commands(&sandbox)[place].clone();
+        let killed = start(&sandbox, &command);
+        let work = sandbox.pid("pid");
+        killed.kill_all_at_once();
+        eventually(SOON, "all of it is gone", || !is_alive(work));
+        std::fs::write(sandbox.path("killed"), "").unwrap();
+        assert_eq!(sandbox.lease("nightly")["state"], "held", "nobody gives it back");
+        let next = start(&sandbox, &command);
+        (sandbox, command, next)
     });
-    next.terminate();
-    assert_eq!(exit_code(&next), 0);
+    for (sandbox, command, next) in killed {
+        eventually(SOON + wait(&command), "it is run", || {
+            sandbox.read("ran") == "ran\n"
+        });
+        next.terminate();
+        assert_eq!(exit_code(&next), 0, "{command:?}");
+    }
 }
 
 #[test]

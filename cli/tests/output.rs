@@ -286,6 +286,22 @@ fn quiet_leaves_only_errors() {
     assert_eq!((ended.code, ended.stderr.lines().count()), (75, 1), "{ended:?}");
 }
 
+/// Whoever reads nothing but what is printed, as of a job of cron, hears of a job that was killed half-way.
+#[test]
+fn quiet_does_not_hide_that_a_term_was_lost() {
+    let sandbox = Sandbox::new("quiet-lost");
+    let run = sandbox.run(
+        &["--quiet", "--ttl", UNHURRIED, "--renew", "1s"],
+        "job",
+        "sleep 300",
+    );
+    sandbox.until_held("job");
+    let forced = sandbox.tenure(&["step-down", "--force", "job"]);
+    assert_eq!((forced.code, exit_code(&run)), (0, 79), "{forced:?}");
+    let said: Vec<String> = run.lines().into_iter().map(|line| line.text).collect();
+    assert!(said.len() == 1 && said[0].contains("has ended"), "{said:?}");
+}
+
 #[test]
 fn the_log_says_more_when_asked() {
     let sandbox = Sandbox::new("log");

@@ -1,6 +1,6 @@
 //! `tenure run` takes turns: one at a time, and every way to wait for it.
 
-use crate::common::{SOON, Sandbox, UNHURRIED, ended, exit_code};
+use crate::common::{SOON, Sandbox, UNHURRIED, ended, exit_code, json};
 use std::time::Duration;
 use tenure_testkit::{eventually, is_alive};
 
@@ -229,6 +229,18 @@ fn a_lease_that_lingers_is_held_after_the_job_and_given_back_on_a_signal_or_a_wi
         // Longer than it takes to give a lease back.
         std::thread::sleep(Duration::from_secs(1));
         assert_eq!(first.status(), None);
+        // Whoever asks or listens is told at once how it went.
+        let told = first.lines().pop().map(|line| line.text).unwrap_or_default();
+        assert!(
+            told.contains("ended with exit status: 3; the lease is kept for 1h"),
+            "{told}"
+        );
+        let history = json(&sandbox.tenure(&["history", "job", "--output", "json"]).stdout);
+        let end = history["terms"][0]["end"].as_str().unwrap_or_default();
+        assert!(
+            end.starts_with("kept for 1h") && end.ends_with("exit status: 3"),
+            "{history}"
+        );
         let late = sandbox.tenure(&["run", "--no-wait", "job", "--", "touch", "ran"]);
         assert_eq!(late.code, 75, "{late:?}");
         match ends {

@@ -19,10 +19,7 @@ pub(super) async fn call(store: &SharedStore, name: &LeaseName, candidate: &str)
         .iter()
         .find(|standby| standby.candidate().as_str() == candidate)
     else {
-        return refused(format!(
-            "lease \"{name}\": no candidate \"{shown}\" waits in order; {}",
-            those_who_wait(&standbys)
-        ));
+        return Err(waits_not(name, candidate, &standbys));
     };
     if !standby.priority.may_lead() {
         return refused(format!(
@@ -33,6 +30,13 @@ pub(super) async fn call(store: &SharedStore, name: &LeaseName, candidate: &str)
         return Ok(());
     }
     refused(format!("lease \"{name}\": candidate \"{shown}\" has just left"))
+}
+
+/// This candidate is none of those who wait.
+pub(super) fn waits_not(name: &LeaseName, candidate: &str, standbys: &[Standby]) -> Failure {
+    let (shown, standbys) = (unless_url(candidate), those_who_wait(standbys));
+    let why = format!("lease \"{name}\": no candidate \"{shown}\" waits in order; {standbys}");
+    Failure::new(Code::No, why)
 }
 
 fn those_who_wait(standbys: &[Standby]) -> String {

@@ -38,9 +38,13 @@ impl Voice {
 
     /// Says what happened: `event` in a word for programs, `fields` with the numbers, `text` for people.
     pub(crate) fn say(self, event: &str, text: &str, fields: Value) {
-        if self.loudness == Loudness::ErrorsOnly {
-            return;
+        if self.loudness != Loudness::ErrorsOnly {
+            self.warn(event, text, fields);
         }
+    }
+
+    /// The same of what went wrong, though this command goes on, or ends as another says: also where only errors are to be said.
+    pub(crate) fn warn(self, event: &str, text: &str, fields: Value) {
         write(&line_of(self.form, event, text, fields));
     }
 

@@ -89,6 +89,6 @@ impl Hook {
     /// Its words are not shown: they may hold a password, as the URL of a chat does.
     fn failed(&self, why: &str, voice: Voice) {
         let text = format!("{} failed: {why}", self.option);
-        voice.say("hook_failed", &text, json!({"hook": self.option, "why": why}));
+        voice.warn("hook_failed", &text, json!({"hook": self.option, "why": why}));
     }
 }

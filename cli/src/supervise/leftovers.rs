@@ -58,7 +58,7 @@ impl Leftovers {
             shown.join(", ")
         );
         let fields = json!({"lease": name, "token": token, "left": self.count()});
-        voice.say("left_behind", &text, fields);
+        voice.warn("left_behind", &text, fields);
     }
 }
 

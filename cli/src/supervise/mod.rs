@@ -383,7 +383,7 @@ impl Watch<'_> {
             "lease \"{name}\": a part of {command} is still there {UNKILLABLE_AFTER:?} after SIGKILL and cannot be killed, so term \
              {token} goes on; {WHERE_IT_IS}, or signal tenure once more to let the lease run out"
         );
-        voice.say(
+        voice.warn(
             "unkillable",
             &text,
             json!({"lease": name, "token": token.number()}),

@@ -145,6 +145,7 @@ impl Turn<'_> {
             unreachable!("supervision keeps nothing of a term once it is over");
         };
         let (name, token) = (leadership.name().clone(), leadership.token());
+        let mut noted = noted;
         let how = supervised.as_ref().map_or_else(
             |_| "the command could not be started".to_owned(),
             |(ending, _)| in_words(ending),
@@ -157,7 +158,13 @@ impl Turn<'_> {
             ))
         );
         let led = began.elapsed();
-        if let (Some(linger), Ok((Ending::ByItself(..), _))) = (self.linger, &supervised) {
+        if let (Some(linger), Ok((Ending::ByItself(status, _), _))) = (self.linger, &supervised) {
+            // At once: who asks meanwhile how the night went is not to be told that it goes on.
+            if let (Some(chronicle), Some(noted)) = (&self.chronicle, noted.take()) {
+                let how = how.replacen("given back", &format!("kept for {}", short(linger)), 1);
+                chronicle.end(noted, led, &how).await;
+            }
+            self.lingers(&name, token, *status, linger);
             self.linger(&leadership, linger).await;
         }
         let ending = if let Ok((Ending::Unkillable, work)) = supervised {
@@ -180,6 +187,22 @@ impl Turn<'_> {
             chronicle.end(noted, led, &how).await;
         }
         Ok(self.taken(ending?, led, &name, token))
+    }
+
+    /// Says how the command has ended, and that nobody else gets the lease yet. Also where only errors are to be said, if it failed.
+    fn lingers(&self, name: &LeaseName, token: FencingToken, status: ExitStatus, time: Duration) {
+        let text = format!(
+            "lease \"{name}\": {} ended with {status}; the lease is kept for {} (tenure step-down {name} ends that)",
+            self.job.shown(),
+            short(time)
+        );
+        let fields = json!({
+            "lease": name.as_str(), "token": token.number(), "code": code_of(status), "for_ms": in_json(time)
+        });
+        match status.success() {
+            true => self.voice.say("lingering", &text, fields),
+            false => self.voice.warn("lingering", &text, fields),
+        }
     }
 
     /// Keeps what nothing of the work needs any more from others for a while; not where a signal or somebody's wish asks for it, nor
@@ -250,7 +273,10 @@ impl Turn<'_> {
             self.job.shown()
         );
         let fields = json!({"lease": name.as_str(), "token": token.number()});
-        self.voice.say("ended", &text, fields);
+        match taken {
+            Taken::Lost | Taken::Unwell(_) => self.voice.warn("ended", &text, fields),
+            _ => self.voice.say("ended", &text, fields),
+        }
         taken
     }
 

@@ -39,8 +39,15 @@ pub(crate) async fn step_down(
     };
     let viewed = Viewed::open(store).await?;
     let Some(opened) = &viewed.store else {
-        output::print(&never_taken(&name, &viewed, form))?;
-        return Ok(0);
+        // There is nobody, and so neither this term nor this candidate.
+        return match (wanted, &arguments.to) {
+            (Some(wanted), _) => Err(no(&name, &not_current(wanted, "nobody ever has"))),
+            (None, Some(to)) => Err(successor::waits_not(&name, to, &[])),
+            (None, None) => {
+                output::print(&never_taken(&name, &viewed, form))?;
+                Ok(0)
+            }
+        };
     };
     let wish = Wish {
         store: opened.clone(),
@@ -116,9 +123,7 @@ impl Wish<'_> {
             let last = last.map_or("nobody ever has".to_owned(), |last| {
                 format!("the last who did had token {}", last.token)
             });
-            return Err(self.no(format!(
-                "token {wanted} is not the current one; nobody holds it, and {last}"
-            )));
+            return Err(self.no(not_current(wanted, &last)));
         }
         let Some(to) = &self.arguments.to else {
             return Ok(match (&last, &ended) {
@@ -283,8 +288,17 @@ impl Wish<'_> {
     }
 
     fn no(&self, what: String) -> Failure {
-        Failure::new(Code::No, format!("lease \"{}\": {what}", self.name))
+        no(&self.name, &what)
     }
+}
+
+fn no(name: &LeaseName, what: &str) -> Failure {
+    Failure::new(Code::No, format!("lease \"{name}\": {what}"))
+}
+
+/// Where nobody holds the lease.
+fn not_current(wanted: FencingToken, last: &str) -> String {
+    format!("token {wanted} is not the current one; nobody holds it, and {last}")
 }
 
 /// What was seen of a record by the end of the wait.

@@ -261,6 +261,9 @@ fn killed_tenure_has_its_lease_given_back_in_a_quorum_that_knows_it_in_one_membe
         "redis-quorum-killed",
         &format!("redis+quorum://{}", hosts.join(",")),
     );
+    // A new one takes no lease before all its members have answered.
+    let made = sandbox.tenure(&["store", "init"]);
+    assert_eq!(made.code, 0, "{made:?}");
     servers[1].kill();
     let process = sandbox.run(&["--ttl", "1h"], "job", &numbered(&sandbox, "sleep 300"));
     let pid = sandbox.pid("pid");

@@ -155,7 +155,7 @@ async fn redis() -> Vec<Row> {
         Row::of(
             "Redis, a quorum of durable servers",
             "redis+quorum://HOST,HOST,HOST",
-            "*Rate*; *Step* on each member (R7, R8); every candidate's URL names the same members (R7); no member is put back or \
+            "*Rate*; *Step* on each member (R7, R8); members are exchanged by `tenure store init` alone (R7); no member is put back or \
              replaced by an empty one while leases are held; every member stays without replica and `appendfsync always` (R3). \
              The store's clock is that of the slowest of any majority, less a second (R7)",
             &quorum,

@@ -29,9 +29,12 @@ pub(crate) enum StoreDeed {
 
 const HELP: &str = "\
 SQLite and MongoDB make what they need by themselves. PostgreSQL's schema, and MySQL's tables and procedures,
-are made once, by their owner: who runs candidates needs no right to make tables.
+are made once, by their owner: who runs candidates needs no right to make tables. The members of a quorum of
+Redis servers keep who they are by themselves; where one was exchanged on purpose, this has them keep it anew:
+end all candidates first, and wait for the longest ttl.
 
 Examples:
   tenure store init --store postgres://owner@db1/bank
   tenure store init --print --store postgres://db1/bank | psql -v ON_ERROR_STOP=1 bank
-  tenure store init --print --store mysql://db1/bank | mysql bank";
+  tenure store init --print --store mysql://db1/bank | mysql bank
+  tenure store init --store redis+quorum://r1,r2,r4";

@@ -35,6 +35,12 @@ pub(crate) async fn store(
         Some("postgres" | "postgresql") => postgres(&url, statements, form).await,
         #[cfg(feature = "mysql")]
         Some("mysql" | "mariadb") => mysql(&url, statements, form).await,
+        #[cfg(feature = "redis")]
+        Some("redis+quorum" | "rediss+quorum") if statements == Statements::Run => {
+            tenure::redis::QuorumStore::init(&url).await?;
+            let store = place.open().await?;
+            said(&store.traits().location, form)
+        }
         _ if statements == Statements::Printed => Err(Failure::new(
             Code::Usage,
             "this store needs no statements to be set up; it makes what it needs with the first lease",

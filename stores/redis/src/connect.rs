@@ -1,5 +1,6 @@
 //! Finding the server that rules the records, and connecting to it.
 
+use crate::admission::Admission;
 use crate::fault::{Deed, code, repeats, store_error};
 use crate::keys::Keys;
 use crate::sentinels::Guide;
@@ -38,12 +39,14 @@ const VERSION_MIN: (u32, u32) = (6, 2);
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) url: StoreUrl,
-    keys: Keys,
+    pub(crate) keys: Keys,
     /// What the sentinels say. All connections of a store share it.
     pub(crate) guide: Arc<Guide>,
     /// The member of a cluster to dial first: a place in the URL's list. All connections of a store share it.
     pub(crate) first_member: Arc<AtomicUsize>,
     files: RenewedFiles,
+    /// Of a member of a quorum.
+    pub(crate) admission: Option<Admission>,
 }
 
 /// A connection to the server that rules the records.
@@ -74,13 +77,14 @@ pub(crate) struct Hello {
 }
 
 impl Target {
-    pub(crate) fn new(url: StoreUrl, keys: Keys) -> Self {
+    pub(crate) fn new(url: StoreUrl, keys: Keys, admission: Option<Admission>) -> Self {
         Self {
             url,
             keys,
             guide: Arc::default(),
             first_member: Arc::default(),
             files: RenewedFiles::default(),
+            admission,
         }
     }
 
@@ -102,10 +106,12 @@ impl Target {
     /// Not applied: nothing of a request was sent.
     pub(crate) async fn connect(&self) -> Result<Dialled, StoreError> {
         // Boxed: within the futures of those who connect, it would be more than the compiler lays out in one another.
-        match &self.url.set {
+        let mut dialled = match &self.url.set {
             Set::Sentinels { primary } => Box::pin(self.connect_to_primary(primary)).await,
             Set::Server | Set::Independent => Box::pin(self.connect_to_member()).await,
-        }
+        }?;
+        Box::pin(self.admit(&mut dialled)).await?;
+        Ok(dialled)
     }
 
     /// Connects to this server, or to where it sends us.

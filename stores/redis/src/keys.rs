@@ -41,6 +41,11 @@ impl Keys {
         format!("{}:leases:removed", self.prefix)
     }
 
+    /// What a member of a quorum keeps of who the members are.
+    pub(crate) fn membership(&self) -> String {
+        format!("{}:quorum", self.prefix)
+    }
+
     /// What the channel of every lease begins with, whatever its database.
     pub(crate) fn all_channels(&self) -> String {
         format!("{}:changes:", self.prefix)

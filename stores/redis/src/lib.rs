@@ -6,6 +6,7 @@
 //! Set-up, least privileges, the record's layout, what is promised and what is not: the `README.md` of this crate.
 
 mod acquire;
+mod admission;
 mod ask;
 mod connect;
 mod durability;
@@ -16,6 +17,7 @@ mod keys;
 mod link;
 mod list;
 mod members;
+mod membership;
 mod purge;
 mod quorum;
 mod read;

@@ -80,6 +80,13 @@ impl Link {
         answer.map_err(|error| store_error(&error, Deed::Read, subject, place))
     }
 
+    /// Has the next request dial anew.
+    pub(crate) async fn hang_up(&self) {
+        if let Ok(open) = self.open().await {
+            self.0.discard(&open);
+        }
+    }
+
     async fn ask(&self, open: &Open, command: Cmd) -> Result<Value, RedisError> {
         let mut connection = open.connection.connection.clone();
         let mut waiting = self.0.wait_on(open);

@@ -1,5 +1,6 @@
 //! Where a store's records live, and the bounds of every request to them.
 
+use crate::admission::Admission;
 use crate::connect::{CONNECTION_TIME_MAX, Target};
 use crate::fault::{Deed, timed_out};
 use crate::keys::Keys;
@@ -38,8 +39,17 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) fn new(url: StoreUrl) -> Self {
+        Self::with(url, None)
+    }
+
+    /// The same, of a server that is a member of a quorum.
+    pub(crate) fn of_quorum(url: StoreUrl, admission: Admission) -> Self {
+        Self::with(url, Some(admission))
+    }
+
+    fn with(url: StoreUrl, admission: Option<Admission>) -> Self {
         let keys = Keys::new(&url.prefix, url.database);
-        let target = Target::new(url.clone(), keys.clone());
+        let target = Target::new(url.clone(), keys.clone(), admission);
         Self {
             place: format!("{} ({})", url.shown(), url.prefix.escape_debug()),
             purge_after: url.purge_after,
@@ -72,6 +82,12 @@ impl Site {
             self.requests.run(script, arguments, deed, subject, &self.place),
         )
         .await
+    }
+
+    /// Has the next requests dial anew.
+    pub(crate) async fn hang_up(&self) {
+        self.requests.hang_up().await;
+        self.renewals.hang_up().await;
     }
 
     /// Waits for a request, connecting included, and no longer than both may take.

@@ -31,6 +31,7 @@ mod quorum_guess_lost;
 mod quorum_guess_refused;
 mod quorum_late;
 mod quorum_members;
+mod quorum_membership;
 mod quorum_purge;
 mod quorum_purge_late;
 mod quorum_remains;

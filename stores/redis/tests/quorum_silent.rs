@@ -70,6 +70,12 @@ async fn who_has_little_time_is_told_that_members_do_not_agree_though_one_that_d
         let grant = take(&store, &request("job", holder, seconds(300))).await;
         in_every_member(&servers[places[0]..=places[1]], grant.token).await;
     }
+    // Members of another quorum would be refused.
+    for server in &servers {
+        let mut member = connection(&server.url()).await;
+        let forget = redis::cmd("DEL").arg("{tenure}:quorum").to_owned();
+        let _done: i64 = forget.query_async(&mut member).await.expect("the test can ask");
+    }
     let store = quorum(&[0, 1, 2, 3, 4]).await.expect("the quorum connects");
     take(&store, &request("warm", "c", seconds(300))).await;
     servers[4].freeze();

@@ -197,6 +197,8 @@ const HOUSEKEEPING: &[&str] = &[
     "SELECT",
     "PING",
     "CLIENT",
+    // Which member of a quorum a server is: asked of each new connection, before it is used.
+    "HMGET",
     super::postgres::GREETING,
     super::postgres::HOUSEKEEPING,
     super::http2::HOUSEKEEPING,

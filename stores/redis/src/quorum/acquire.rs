@@ -44,7 +44,10 @@ impl Quorum {
         if trying.is_over {
             return Ok(Acquired::Superseded);
         }
-        let rounds = self.rounds(request, &mut trying);
+        let rounds = async {
+            self.record().await?;
+            self.rounds(request, &mut trying).await
+        };
         let late = |_| {
             Err(timed_out(
                 Deed::Write,

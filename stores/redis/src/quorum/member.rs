@@ -1,6 +1,7 @@
 //! One server of a quorum, and asking all of them at once.
 
 use super::Quorum;
+use crate::admission::Admission;
 use crate::fault::Deed;
 use crate::fault::timed_out;
 use crate::site::Site;
@@ -85,9 +86,9 @@ impl Drop for Hearing<'_> {
 }
 
 impl Member {
-    pub(super) fn new(url: StoreUrl) -> Arc<Self> {
+    pub(super) fn new(url: StoreUrl, admission: Admission) -> Arc<Self> {
         Arc::new(Self {
-            site: Arc::new(Site::new(url)),
+            site: Arc::new(Site::of_quorum(url, admission)),
             silent: AtomicBool::new(false),
         })
     }

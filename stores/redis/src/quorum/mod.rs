@@ -9,6 +9,7 @@ mod latest;
 mod member;
 mod purge;
 mod read;
+mod record;
 mod remains;
 mod rivals;
 mod store;
@@ -20,6 +21,7 @@ mod weigh;
 
 pub use store::QuorumStore;
 
+use crate::membership::Membership;
 use latest::Tries;
 use member::Member;
 use rivals::Rivals;
@@ -30,6 +32,8 @@ use tokio::sync::Semaphore;
 /// The members of a quorum.
 pub(crate) struct Quorum {
     members: Vec<Arc<Member>>,
+    /// Whether they are those that every candidate names.
+    membership: Arc<Membership>,
     /// Hosts, database and prefix, for people.
     place: String,
     /// What a confirmed write is worth there; known once the members were asked.

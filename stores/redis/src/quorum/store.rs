@@ -4,8 +4,10 @@ use super::rivals::Rivals;
 use super::watch::QuorumWatch;
 use super::{Effect, Quorum, adopt};
 use crate::SYSTEM;
+use crate::admission::Admission;
 use crate::durability::RunId;
 use crate::fault::Deed;
+use crate::membership::{Membership, TWINS_REPAIR};
 use crate::site::Site;
 use crate::store::traits;
 use crate::url::{Set, StoreUrl, invalid};
@@ -13,10 +15,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, Page, Purge, Purged,
-    Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Verdict, Watch,
+    Acquire, Acquired, Ask, Asked, Durability, Fault, Finding, Lease, LeaseName, LeasePage, Page, Purge,
+    Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch,
 };
-use tenure_remote::findings::bad;
+use tenure_remote::findings::{bad, good, warning};
 use tenure_remote::{OwnThread, PurgeRequests, Remote, Requests, lease_purge, lease_store};
 
 /// Leases in several independent Redis or Valkey servers, held by whoever has a majority of them.
@@ -39,40 +41,81 @@ impl QuorumStore {
     /// [`StoreError`], not applied: as [`RedisStore::connect`](crate::RedisStore::connect), where a majority does not
     /// answer. The message never holds a password.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
-        let url = StoreUrl::parse(url)?;
-        if url.set != Set::Independent {
-            return Err(invalid(
-                "a quorum's URL begins with redis+quorum:// or rediss+quorum://",
-            ));
-        }
-        let place = format!("{} ({})", url.shown(), url.prefix.escape_debug());
-        let members = url.members().into_iter().map(Member::new).collect();
+        let url = independent(url)?;
+        let membership = Membership::new(hosts(&url));
         let opening = async move {
-            let mut quorum = Quorum {
-                members,
-                place,
-                durability: Durability::FenceOnly("the members were not asked yet what they keep"),
-                adoptions: adopt::turns(),
-                tries: Tries::default(),
-                rivals: Rivals::default(),
-            };
+            let mut quorum = Quorum::of(&url, membership);
             quorum.durability = quorum.assess().await?;
-            Ok(quorum)
+            // Who may not, or meets too few, leaves it to who takes the first lease.
+            drop(quorum.record().await);
+            quorum.remind().await;
+            quorum.membership.refusal().map_or(Ok(quorum), Err)
         };
         Ok(Self(Remote::open(SYSTEM, opening).await?))
     }
+
+    /// Has the servers of this URL keep that they are one quorum, whatever they kept of it before: for who has exchanged a member.
+    /// A new quorum needs none of it; its first candidates do it. To be run when all candidates have ended, and the longest ttl is
+    /// over: those that go on by the servers they know could lead beside others.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), and [`Fault::Invalid`](tenure_core::Fault::Invalid) if a server does not answer, or has a
+    /// lease that is held: then nothing was changed, unless a server has failed meanwhile.
+    pub async fn init(url: &str) -> Result<(), StoreError> {
+        let url = independent(url)?;
+        let quorum = Quorum::of(&url, Membership::unchecked(hosts(&url)));
+        let thread = OwnThread::start(SYSTEM)?;
+        thread.run(async move { quorum.record_anew().await }).await?
+    }
+}
+
+fn independent(url: &str) -> Result<StoreUrl, StoreError> {
+    let url = StoreUrl::parse(url)?;
+    match url.set {
+        Set::Independent => Ok(url),
+        Set::Server | Set::Sentinels { .. } => Err(invalid(
+            "a quorum's URL begins with redis+quorum:// or rediss+quorum://",
+        )),
+    }
+}
+
+fn hosts(url: &StoreUrl) -> Vec<String> {
+    url.hosts.iter().map(ToString::to_string).collect()
 }
 
 impl Quorum {
+    /// Of the servers of this URL, whom nobody has asked yet.
+    pub(super) fn of(url: &StoreUrl, membership: Membership) -> Self {
+        let membership = Arc::new(membership);
+        let members = url.members().into_iter().enumerate();
+        let members = members.map(|(place, url)| {
+            let membership = Arc::clone(&membership);
+            Member::new(url, Admission { membership, place })
+        });
+        Self {
+            members: members.collect(),
+            membership,
+            place: format!("{} ({})", url.shown(), url.prefix.escape_debug()),
+            durability: Durability::FenceOnly("the members were not asked yet what they keep"),
+            adoptions: adopt::turns(),
+            tries: Tries::default(),
+            rivals: Rivals::default(),
+        }
+    }
+
     /// As durable as the least durable member: one that forgets may be the one that two majorities share.
     ///
-    /// Those that answer must be as many servers as they are: one that counts twice decides with itself.
-    async fn assess(&self) -> Result<Durability, StoreError> {
+    /// Those that answer must be the members of one quorum, and as many servers as they are: one that counts twice decides with
+    /// itself.
+    pub(super) async fn assess(&self) -> Result<Durability, StoreError> {
         // All are waited for: what one does not tell now is not asked again.
         let assess = |site: Arc<Site>| async move { site.assess().await };
         let poll = self
             .ask(0..self.members.len(), Deed::Read, assess, |_, _| Progress::Open)
             .await;
+        if let Some(refusal) = self.membership.refusal() {
+            return Err(refusal);
+        }
         if poll.answers.len() < self.majority() {
             return Err(self.undecided("connecting", poll.answers.len(), &poll.errors, Effect::Nothing));
         }
@@ -131,12 +174,7 @@ impl Quorum {
                     }));
                 }
                 Err(error) => {
-                    findings.push(Finding {
-                        subject: format!("{place} member"),
-                        verdict: Verdict::Warning,
-                        detail: format!("does not answer: {error}"),
-                        repair: Some("bring it back before another fails".to_owned()),
-                    });
+                    findings.push(missing(place, &error));
                     errors.push(error);
                 }
             }
@@ -147,11 +185,37 @@ impl Quorum {
         if let Some(twins) = self.twins(ids) {
             findings.push(bad("members", twins, TWINS_REPAIR));
         }
+        findings.push(match self.membership.roster() {
+            Some(roster) => good(
+                "members",
+                format!("know each other as the quorum {}", roster.hosts()),
+            ),
+            None => warning(
+                "members",
+                "do not know of each other yet: who names others in his URL would not be noticed",
+                "start a candidate while all members answer",
+            ),
+        });
         Ok(findings)
     }
 }
 
-const TWINS_REPAIR: &str = "a quorum's URL names each of its servers once, whatever names they have";
+/// A member that tells nothing of itself, or does not count.
+fn missing(place: &str, error: &StoreError) -> Finding {
+    let subject = format!("{place} member");
+    match error.fault {
+        Fault::Invalid => bad(
+            &subject,
+            error.message.clone(),
+            "correct the URL of every candidate",
+        ),
+        _ => warning(
+            &subject,
+            format!("does not answer: {error}"),
+            "bring it back before another fails",
+        ),
+    }
+}
 
 impl fmt::Debug for QuorumStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -192,10 +192,9 @@ fn key_of(request: &Acquire) -> Key {
 
 #[cfg(test)]
 mod tests {
-    use super::super::latest::Tries;
-    use super::super::member::Member;
-    use super::super::{Quorum, adopt};
+    use super::super::Quorum;
     use super::{Try, key_of};
+    use crate::membership::Membership;
     use crate::url::StoreUrl;
     use std::sync::Arc;
     use tenure_core::{
@@ -205,14 +204,9 @@ mod tests {
     /// Of members that nobody reaches.
     fn quorum() -> Arc<Quorum> {
         let url = StoreUrl::parse("redis+quorum://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3").unwrap();
-        Arc::new(Quorum {
-            members: url.members().into_iter().map(Member::new).collect(),
-            place: url.shown(),
-            durability: Durability::Safe,
-            adoptions: adopt::turns(),
-            tries: Tries::default(),
-            rivals: Default::default(),
-        })
+        let mut quorum = Quorum::of(&url, Membership::unchecked(Vec::new()));
+        quorum.durability = Durability::Safe;
+        Arc::new(quorum)
     }
 
     fn asked() -> Acquire {

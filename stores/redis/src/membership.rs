@@ -210,9 +210,13 @@ impl Membership {
 
     fn judge(&self, known: &mut Known, place: usize, kept: Kept) -> Result<Option<Entry>, StoreError> {
         let host = &self.hosts[place];
-        let (is_recorded, is_complete) = (kept.roster.is_some(), kept.complete);
+        let is_recorded = kept.roster.is_some();
+        let is_complete = is_recorded && kept.complete;
         let (id, entry) = match (kept.roster, known.roster.clone()) {
             (Some(theirs), ours) => {
+                let Some(id) = kept.id.filter(|id| theirs.0.contains_key(id)) else {
+                    return Err(other_quorum(host, &theirs, &self.hosts.join(",")));
+                };
                 match ours {
                     Some(ours) if !theirs.is(&ours) => {
                         return Err(other_quorum(host, &theirs, &ours.hosts()));
@@ -220,9 +224,6 @@ impl Membership {
                     Some(_) => {}
                     None => self.learn(known, place, &theirs)?,
                 }
-                let Some(id) = kept.id.filter(|id| theirs.0.contains_key(id)) else {
-                    return Err(other_quorum(host, &theirs, &self.hosts.join(",")));
-                };
                 (id, None)
             }
             // It has come to the quorum before it was recorded, or has forgotten everything.
@@ -549,6 +550,14 @@ mod tests {
         };
         assert_eq!(one.admit(1, told.clone()), Ok(None));
         assert!(one.is_complete());
+        // Not where nobody knows of which.
+        let damaged = Kept {
+            complete: true,
+            ..kept(Some(1), None)
+        };
+        let two = membership(["a", "b", "c"]);
+        assert_eq!(two.admit(1, damaged), Ok(None));
+        assert!(!two.is_complete());
         // Not of another list.
         let other = membership(["a", "b", "d"]);
         assert_eq!(other.admit(2, kept(Some(9), None)), Ok(None));

@@ -129,7 +129,7 @@ pub(crate) struct GlobalArguments {
 pub(crate) enum Form {
     /// For people.
     Text,
-    /// For programs: durations in milliseconds, tokens as numbers.
+    /// For programs: what is printed has durations in milliseconds and tokens as numbers, the log both as texts.
     Json,
 }
 

@@ -314,7 +314,7 @@ impl Turn<'_> {
         let why = match departure.await {
             Some(ReleaseOutcome::Released | ReleaseOutcome::LostBefore(_)) => return None,
             Some(unconfirmed) => unconfirmed.to_string(),
-            None => format!("no answer within {}", short(began.elapsed())),
+            None => format!("not confirmed within {}", short(began.elapsed())),
         };
         Some(format!(
             "lease \"{name}\": could not be given back for certain ({why}); unless it was, it expires by itself within {}",

@@ -182,8 +182,8 @@ impl Wish<'_> {
             Seen::Wished(after) => after,
             Seen::Not => {
                 return Err(self.no(format!(
-                    "{} was asked, but term {} has not ended after {}; wait longer with --wait, or vacate it with --force if \
-                     its holder is dead",
+                    "{} was asked, but term {} has not ended after {}; it ends when its holder hears of it: wait longer with \
+                     --wait, or vacate it with --force if its holder is dead",
                     lease.holder,
                     lease.token,
                     short(wait)

@@ -30,6 +30,13 @@ async fn refused(names: &[String], host: &str) -> StoreError {
     error
 }
 
+/// What the examination says of whether the members know each other.
+async fn members_of(store: &QuorumStore) -> Verdict {
+    let findings = store.examine().await.expect("an examination");
+    let members = findings.iter().find(|finding| finding.subject == "members");
+    members.unwrap_or_else(|| panic!("{findings:?}")).verdict
+}
+
 /// What a server keeps of its quorum.
 async fn kept(server: &RedisServer) -> Record {
     let ask = redis::cmd("HGETALL").arg("{tenure}:quorum").to_owned();
@@ -75,13 +82,7 @@ async fn list_of_other_hosts_is_refused_where_the_members_know_each_other() {
     let port = servers[0].port();
     let names = [all[2].clone(), format!("localhost:{port}"), all[1].clone()];
     let same = quorum_at(&names).await;
-    let findings = same.examine().await.expect("an examination");
-    let members = findings.iter().find(|finding| finding.subject == "members");
-    assert_eq!(
-        members.map(|finding| finding.verdict),
-        Some(Verdict::Good),
-        "{findings:?}"
-    );
+    assert_eq!(members_of(&same).await, Verdict::Good);
 }
 
 /// The one of the two that the server which they share takes for its own.
@@ -225,13 +226,7 @@ async fn new_quorum_takes_its_first_lease_when_all_members_have_answered() {
         error.message.contains("is new") && !error.message.contains('\n'),
         "{error}"
     );
-    let findings = store.examine().await.expect("an examination");
-    let members = findings.iter().find(|finding| finding.subject == "members");
-    assert_eq!(
-        members.map(|finding| finding.verdict),
-        Some(Verdict::Warning),
-        "{findings:?}"
-    );
+    assert_eq!(members_of(&store).await, Verdict::Warning);
     away.heal();
     let asking = async || store.acquire(&job("b")).await.map(granted);
     eventually_async(BOUND, "a term", asking).await;

@@ -1,15 +1,12 @@
 //! Having the members keep that they are one quorum.
 
 use super::Quorum;
-use super::member::Progress;
 use crate::admission::keep;
 use crate::fault::Deed;
 use crate::membership::{Entry, Kept, MemberId, Roster};
 use crate::script::{Arguments, MEMBERSHIP};
-use crate::site::Site;
 use crate::url::invalid;
 use futures_util::future::join_all;
-use std::sync::Arc;
 use tenure_core::{Fault, Listed, Occupancy, Page, StoreError};
 
 /// What errors are about.
@@ -93,10 +90,7 @@ impl Quorum {
     /// # Errors
     /// [`Fault::Invalid`] while a lease is held or may be, or if one of them does not answer.
     pub(super) async fn record_anew(&self) -> Result<(), StoreError> {
-        self.assess().await?;
-        let read = |site: Arc<Site>| async move { site.assess().await };
-        let all = 0..self.members.len();
-        let poll = self.ask(all, Deed::Read, read, |_, _| Progress::Open).await;
+        let poll = self.meet().await?;
         if poll.answers.len() < self.members.len() {
             return Err(self.needs_all(poll.answers.len(), &poll.errors));
         }

@@ -1,5 +1,5 @@
 use super::latest::Tries;
-use super::member::{Member, Progress};
+use super::member::{Member, Poll, Progress};
 use super::rivals::Rivals;
 use super::watch::QuorumWatch;
 use super::{Effect, Quorum, adopt};
@@ -103,11 +103,9 @@ impl Quorum {
         }
     }
 
-    /// As durable as the least durable member: one that forgets may be the one that two majorities share.
-    ///
-    /// Those that answer must be the members of one quorum, and as many servers as they are: one that counts twice decides with
-    /// itself.
-    pub(super) async fn assess(&self) -> Result<Durability, StoreError> {
+    /// Asks all members who they are and what they keep; a majority must answer. Those that do must be the members of one quorum,
+    /// and as many servers as they are: one that counts twice decides with itself.
+    pub(super) async fn meet(&self) -> Result<Poll<(Durability, Option<RunId>)>, StoreError> {
         // All are waited for: what one does not tell now is not asked again.
         let assess = |site: Arc<Site>| async move { site.assess().await };
         let poll = self
@@ -123,6 +121,12 @@ impl Quorum {
         if let Some(twins) = self.twins(told) {
             return Err(invalid(&format!("{twins}; {TWINS_REPAIR}")));
         }
+        Ok(poll)
+    }
+
+    /// As durable as the least durable member: one that forgets may be the one that two majorities share.
+    async fn assess(&self) -> Result<Durability, StoreError> {
+        let poll = self.meet().await?;
         let weak = poll
             .answers
             .iter()

@@ -1,0 +1,174 @@
+//! Who the members of a quorum are, and what each of them keeps of it.
+
+use super::words::REPAIR;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use tenure_core::{Fault, StoreError};
+
+/// The field of a member's own id.
+pub(crate) const FIELD_ID: &str = "member";
+
+/// The field of all members.
+pub(crate) const FIELD_ROSTER: &str = "members";
+
+/// The field that tells that all members keep the same.
+pub(crate) const FIELD_COMPLETE: &str = "complete";
+
+/// Digits of an id.
+const ID_DIGITS: usize = 32;
+
+/// What a server is called as a member, whatever names lead to it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct MemberId(String);
+
+impl MemberId {
+    /// One that no other server has.
+    pub(crate) fn any() -> Self {
+        let half = || RandomState::new().build_hasher().finish();
+        Self(format!("{:016x}{:016x}", half(), half()))
+    }
+
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (text.len() == ID_DIGITS && text.bytes().all(is_digit)).then(|| Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The members of a quorum, each with the host by which whoever recorded them came to it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Roster(BTreeMap<MemberId, String>);
+
+impl Roster {
+    pub(crate) fn of(members: impl IntoIterator<Item = (MemberId, String)>) -> Self {
+        Self(members.into_iter().collect())
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let pairs = text.split(' ').map(|pair| {
+            let (id, host) = pair.split_once('=')?;
+            Some((MemberId::read(id)?, host.to_owned()))
+        });
+        pairs.collect::<Option<BTreeMap<_, _>>>().map(Self)
+    }
+
+    /// How many they are.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether the server of this id is one of them.
+    pub(super) fn has(&self, id: &MemberId) -> bool {
+        self.0.contains_key(id)
+    }
+
+    /// Whether they are the same servers, whatever led to them.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.0.keys().eq(other.0.keys())
+    }
+
+    /// Whose host this was.
+    pub(super) fn at(&self, host: &str) -> Option<&MemberId> {
+        let found = self.0.iter().find(|(_, named)| *named == host);
+        found.map(|(id, _)| id)
+    }
+
+    /// Their hosts, for people.
+    pub(crate) fn hosts(&self) -> String {
+        let mut hosts: Vec<&str> = self.0.values().map(String::as_str).collect();
+        hosts.sort_unstable();
+        hosts.join(",")
+    }
+}
+
+impl fmt::Display for Roster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, (id, host)) in self.0.iter().enumerate() {
+            let space = if place == 0 { "" } else { " " };
+            write!(f, "{space}{id}={host}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What a server keeps of it.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Kept {
+    pub(super) id: Option<MemberId>,
+    pub(super) roster: Option<Roster>,
+    /// All members keep the same roster.
+    pub(super) complete: bool,
+}
+
+impl Kept {
+    /// By the texts of its fields.
+    ///
+    /// # Errors
+    /// [`Fault::Unreadable`].
+    pub(crate) fn read(
+        id: Option<&str>,
+        roster: Option<&str>,
+        complete: Option<&str>,
+    ) -> Result<Self, StoreError> {
+        let read = Self {
+            id: id.and_then(MemberId::read),
+            roster: roster.and_then(Roster::read),
+            complete: complete == Some("1"),
+        };
+        if read.id.is_some() == id.is_some() && read.roster.is_some() == roster.is_some() {
+            return Ok(read);
+        }
+        Err(StoreError::not_applied(
+            Fault::Unreadable,
+            format!("what the server keeps of the quorum cannot be read; {REPAIR}"),
+        ))
+    }
+}
+
+/// What a server is to keep where it keeps nothing of the kind: its id, and the members where they are known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    pub(crate) id: MemberId,
+    pub(crate) roster: Option<Roster>,
+    pub(crate) complete: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kept, MemberId, Roster};
+    use tenure_core::Fault;
+
+    fn id(number: u8) -> MemberId {
+        MemberId::read(&format!("{number:032x}")).unwrap()
+    }
+
+    fn roster(members: [(u8, &str); 3]) -> Roster {
+        Roster::of(members.map(|(number, host)| (id(number), host.to_owned())))
+    }
+
+    #[test]
+    fn roster_is_read_as_it_was_written() {
+        let written = roster([(7, "c:6379"), (1, "a:6379"), (3, "[::1]:6379")]);
+        assert_eq!(Roster::read(&written.to_string()), Some(written.clone()));
+        assert_eq!(written.hosts(), "[::1]:6379,a:6379,c:6379");
+        for wrong in ["", "a", "a=b", &format!("{}=a  ", id(1)), &format!("{}", id(1))] {
+            assert_eq!(Roster::read(wrong), None, "{wrong:?}");
+            let error = Kept::read(None, Some(wrong), None).unwrap_err();
+            assert_eq!(error.fault, Fault::Unreadable, "{error}");
+        }
+        assert!(Kept::read(Some("1"), None, None).is_err());
+        assert_eq!(Kept::read(None, None, None), Ok(Kept::default()));
+    }
+
+    #[test]
+    fn two_ids_are_not_alike() {
+        assert_ne!(MemberId::any(), MemberId::any());
+        assert!(MemberId::read(&MemberId::any().to_string()).is_some());
+    }
+}

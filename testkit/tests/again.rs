@@ -58,24 +58,16 @@ fn test_that_passes_alone_each_time_is_told_and_let_pass() {
     );
 }
 
+/// Also if it is not found alone, which is no pass.
 #[test]
-fn test_that_fails_alone_once_in_three_runs_fails() {
+fn test_that_does_not_pass_alone_each_time_fails() {
     let third = format!("{PASSES}; [ $(wc -l <\"$RUNS\") -lt 3 ]");
-    let (passed, said) = judged(&log_of(&["one"], "late"), &third, &[]);
-    assert!(
-        !passed && said.contains("FAILED ALONE, TOO (run 3 of 3)"),
-        "{said}"
-    );
-}
-
-#[test]
-fn test_that_is_not_found_alone_fails() {
-    let none = "echo 'test result: ok. 0 passed; 0 failed'";
-    let (passed, said) = judged(&log_of(&["one"], "late"), none, &[]);
-    assert!(
-        !passed && said.contains("FAILED ALONE, TOO (run 1 of 3)"),
-        "{said}"
-    );
+    let none = "echo 'test result: ok. 0 passed; 0 failed'".to_owned();
+    for (alone, run) in [(third, 3), (none, 1)] {
+        let (passed, said) = judged(&log_of(&["one"], "late"), &alone, &[]);
+        let told = format!("FAILED ALONE, TOO (run {run} of 3)");
+        assert!(!passed && said.contains(&told), "{said}");
+    }
 }
 
 #[test]

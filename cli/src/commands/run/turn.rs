@@ -119,7 +119,7 @@ impl Turn<'_> {
         let of_span = span.iter().flat_map(TermSpan::environment);
         environment.extend(of_span.map(|(variable, value)| (variable, value.into())));
         self.hooks.elected(environment.clone());
-        let noted = self
+        let mut noted = self
             .chronicle
             .as_ref()
             .map(|chronicle| chronicle.begin(election, token));
@@ -145,7 +145,6 @@ impl Turn<'_> {
             unreachable!("supervision keeps nothing of a term once it is over");
         };
         let (name, token) = (leadership.name().clone(), leadership.token());
-        let mut noted = noted;
         let how = supervised.as_ref().map_or_else(
             |_| "the command could not be started".to_owned(),
             |(ending, _)| in_words(ending),

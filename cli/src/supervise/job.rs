@@ -235,8 +235,15 @@ fn check(path: &Path) -> io::Result<()> {
 }
 
 fn refused(program: &OsStr, lease: &str, error: &io::Error) -> Failure {
-    let shown = unless_url(&program.to_string_lossy());
+    let name = program.to_string_lossy();
+    let (shown, has_spaces) = (unless_url(&name), name.contains(char::is_whitespace));
     let (code, words) = match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory if has_spaces => (
+            Code::NotFound,
+            format!(
+                "command \"{shown}\" was not found; give its words apart from each other, or a shell the line: sh -c '…'"
+            ),
+        ),
         ErrorKind::NotFound | ErrorKind::NotADirectory => (
             Code::NotFound,
             format!(

@@ -79,7 +79,9 @@ impl fmt::Display for Promises {
         let trust = self.timing.trust(ttl);
         writeln!(
             f,
-            "A lease lasts {ttl} and is renewed every {renew_every:?}; each request may take {request_timeout:?}."
+            "A lease lasts {ttl} and is renewed every {}; each request may take {}.",
+            shown(renew_every),
+            shown(request_timeout)
         )?;
         writeln!(
             f,
@@ -118,7 +120,7 @@ impl fmt::Display for Promises {
 }
 
 /// Rounded down to whole milliseconds: a promise with nanoseconds would be noise.
-fn shown(duration: Duration) -> String {
+pub(super) fn shown(duration: Duration) -> String {
     format!(
         "{:?}",
         Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))

@@ -1,3 +1,4 @@
+use super::promises::shown;
 use crate::{Ttl, TtlError};
 use std::fmt;
 use std::time::Duration;
@@ -110,8 +111,11 @@ impl fmt::Display for Violation {
                 trust,
             } => write!(
                 f,
-                "two renewals of {renew_every:?} and a request of {request_timeout:?} do not fit into the \
-                 {trust:?} that may be trusted; raise the ttl or renew more often"
+                "two renewals of {} and a request of {} do not fit into the {} that may be trusted; raise the ttl or renew more \
+                 often",
+                shown(*renew_every),
+                shown(*request_timeout),
+                shown(*trust)
             ),
             Self::DoubtBeforeTheFirstRenewal {
                 renew_every,
@@ -120,8 +124,12 @@ impl fmt::Display for Violation {
                 trust,
             } => write!(
                 f,
-                "a renewal after {renew_every:?}, a request of {request_timeout:?} and a grace of {grace:?} do \
-                 not fit into the {trust:?} that may be trusted; raise the ttl or shorten the grace"
+                "a renewal after {}, a request of {} and a grace of {} do not fit into the {} that may be trusted; raise the \
+                 ttl or shorten the grace",
+                shown(*renew_every),
+                shown(*request_timeout),
+                shown(*grace),
+                shown(*trust)
             ),
             Self::SpreadTooWide { spread, ttl } => {
                 write!(

@@ -74,6 +74,12 @@ impl fmt::Display for NameError {
                 write!(f, "{what} {quoted} begins or ends with white space; remove it")
             }
             NameFault::Slash => write!(f, "{what} {quoted} has a slash; leave it out"),
+            NameFault::PathTraversal if shown.starts_with('/') => {
+                write!(
+                    f,
+                    "{what} {quoted} begins with a slash; leave it out, a name is no path"
+                )
+            }
             NameFault::PathTraversal => write!(
                 f,
                 "{what} {quoted} has an empty, \".\" or \"..\" part between slashes; name every part"

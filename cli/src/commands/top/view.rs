@@ -152,7 +152,8 @@ fn heading(scene: &Scene, store: &str, now: Instant) -> Line<'static> {
         .count();
     let all = scene.leases.len();
     Line::from(format!(
-        "{store}: {all} leases, {held} held, answered in {}",
+        "{store}: {all} {}, {held} held, answered in {}",
+        if all == 1 { "lease" } else { "leases" },
         short(took)
     ))
     .bold()
@@ -300,7 +301,7 @@ mod tests {
         let looked = began + Duration::from_millis(3);
         let at_once = drawn(&scene, looked);
         for expected in [
-            "1 leases, 1 held, answered in 3ms",
+            "1 lease, 1 held, answered in 3ms",
             "host-1",
             "████████░░ 8s",
             "host-2  priority 7",

@@ -165,6 +165,7 @@ impl FencedTable {
 
     fn check(&self, connection: &Connection) -> Result<(), FenceError> {
         let (table, column) = (&self.table, &self.column);
+        let failed = |error| self.failed(connection, Trouble::Statement(error));
         let declared: Option<(String, String)> = connection
             .query_row(
                 "SELECT upper(info.type), list.type FROM pragma_table_info(?1, 'main') AS info, pragma_table_list AS list \
@@ -173,7 +174,7 @@ impl FencedTable {
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )
             .optional()
-            .map_err(|error| self.failed(connection, Trouble::Statement(error)))?;
+            .map_err(&failed)?;
         let message = match declared {
             // Guarded, it would take no claim, and so admit nobody any more.
             Some(_)
@@ -191,10 +192,13 @@ impl FencedTable {
                 "column \"{column}\" of table \"{table}\" is declared as \"{declared}\"; a token is compared as a \
                  number: declare it INTEGER"
             ),
-            None => format!(
-                "there is no table \"{table}\" with a column \"{column}\"; add it: ALTER TABLE {} ADD COLUMN {} INTEGER",
+            None if is_there(connection, table).map_err(&failed)? => format!(
+                "table \"{table}\" has no column \"{column}\"; add it: ALTER TABLE {} ADD COLUMN {} INTEGER",
                 quoted(table),
                 quoted(column)
+            ),
+            None => format!(
+                "there is no table \"{table}\"; make it first, with a column \"{column}\" INTEGER for the token of who writes"
             ),
         };
         Err(self.failed(
@@ -274,6 +278,15 @@ impl Triggers {
 /// What the names of the triggers begin with.
 fn beginning(deed: &str) -> String {
     format!("tenure_fence_{}_", deed.to_ascii_lowercase())
+}
+
+/// Whether there is such a table, of whatever columns.
+fn is_there(connection: &Connection, table: &str) -> rusqlite::Result<bool> {
+    connection.query_row(
+        "SELECT EXISTS (SELECT 1 FROM pragma_table_list WHERE schema = 'main' AND lower(name) = lower(?1))",
+        [table],
+        |row| row.get(0),
+    )
 }
 
 /// A name of SQLite's, whatever it holds.

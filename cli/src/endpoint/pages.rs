@@ -1,6 +1,7 @@
 //! The pages: `/metrics`, `/livez`, `/readyz`, `/leader`.
 
 use super::board::{Board, FRESH, Health, Look};
+use crate::output::in_json;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -87,7 +88,7 @@ fn leader_of(board: &Board, look: Look, age: Duration) -> Page {
         // Not known, until the store has said it.
         "leads": null,
         "own_token": null,
-        "asked_ago_ms": milliseconds(age),
+        "asked_ago_ms": in_json(age),
     });
     let fresh = match look.found {
         Ok(_) if age > FRESH => Err(format!(
@@ -116,15 +117,11 @@ fn leader_of(board: &Board, look: Look, age: Duration) -> Page {
         json!({
             "holder": lease.holder.id.as_str(),
             "token": lease.token.number(),
-            "held_for_ms": milliseconds(lease.held_for + age),
-            "remaining_ms": milliseconds(lease.remaining.saturating_sub(age)),
+            "began_ago_ms": in_json(lease.held_for + age),
+            "remaining_ms": in_json(lease.remaining.saturating_sub(age)),
         })
     });
     (StatusCode::OK, JSON, format!("{page}\n"))
-}
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(all(test, feature = "sqlite"))]
@@ -180,7 +177,7 @@ mod tests {
         assert_eq!(
             (
                 &before["leader"]["remaining_ms"],
-                &before["leader"]["held_for_ms"]
+                &before["leader"]["began_ago_ms"]
             ),
             (&json!(100), &json!(650))
         );

@@ -11,6 +11,7 @@ mod first_attempts;
 mod handle;
 mod helm;
 mod jitter;
+mod logged;
 mod message;
 mod messages;
 mod offers;
@@ -33,6 +34,7 @@ pub(crate) use crate::metrics::{About, Meter};
 pub(crate) use unmetered::{About, Meter};
 
 pub(crate) use handle::DriverHandle;
+pub(crate) use logged::{exact_milliseconds, milliseconds};
 pub(crate) use message::{HasEnded, Message, NotWon, Queueing, Waiting, Won};
 pub(crate) use offers::announce_not_taken_up;
 pub(crate) use permit::{Permit, Permits};

@@ -3,6 +3,7 @@
 //! Whoever campaigns is told by its future, and a future that nobody polls takes nothing up: the lease would be renewed, for
 //! nobody, for as long as that future exists. So what was not taken up within one ttl is given back.
 
+use super::milliseconds;
 use crate::term::SharedTerm;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -67,6 +68,6 @@ impl Offers {
 
 /// Writes to `tracing`, target `tenure`, that nobody has taken up a term for a ttl.
 pub(crate) fn announce_not_taken_up(candidate: &str, name: &LeaseName, token: FencingToken, ttl: Duration) {
-    tracing::warn!(target: "tenure", lease = %name, candidate, %token, ?ttl,
-        "Won and not taken up for a ttl, as its future is not polled; given back");
+    tracing::warn!(target: "tenure", lease = %name, candidate, token = token.number(),
+        ttl_ms = milliseconds(ttl), "Won and not taken up for a ttl, as its future is not polled; given back");
 }

@@ -4,18 +4,21 @@
 #[cfg(all(test, feature = "metrics"))]
 mod documentation;
 
-use tenure_core::{Cause, Departure, End, Event, Released};
+use crate::driver::{exact_milliseconds, milliseconds};
+use std::time::Duration;
+use tenure_core::{Cause, Departure, End, Event, FencingToken, Grant, LeaseName, Released};
 
 /// Writes an event of an election's engine to `tracing`, target `tenure`.
 pub(super) fn announce(candidate: &str, event: &Event) {
     match event {
         Event::Standby { lease, twin } => {
-            let (name, remaining) = (&lease.name, lease.remaining);
-            tracing::info!(target: "tenure", lease = %name, candidate, holder = %lease.holder, token = %lease.token,
-                    ?remaining, "Standby");
+            let name = &lease.name;
+            tracing::info!(target: "tenure", lease = %name, candidate, holder = %lease.holder,
+                token = lease.token.number(),
+                    remaining_ms = milliseconds(lease.remaining), "Standby");
             if *twin {
                 tracing::warn!(target: "tenure", lease = %name, candidate, holder = %lease.holder,
-                        "Another process has this candidate's id; give each its own");
+                        "Another process has this candidate's id, or had it when it was killed; give each that lives its own");
             }
         }
         Event::AttemptFailed {
@@ -23,7 +26,8 @@ pub(super) fn announce(candidate: &str, event: &Event) {
             error,
             retry_in,
         } => {
-            tracing::warn!(target: "tenure", lease = %name, candidate, %error, ?retry_in, "Attempt failed");
+            tracing::warn!(target: "tenure", lease = %name, candidate, %error,
+                retry_in_ms = milliseconds(*retry_in), "Attempt failed");
         }
         Event::CampaignEnded { name, error } => {
             tracing::error!(target: "tenure", lease = %name, candidate, %error, "Campaign ended");
@@ -37,15 +41,7 @@ pub(super) fn announce(candidate: &str, event: &Event) {
             round_trip,
             ..
         } => {
-            tracing::info!(target: "tenure", lease = %name, candidate, token = %grant.token, terms = grant.terms,
-                    ttl = %grant.ttl, ?round_trip, "Leadership acquired");
-            if let Some(before) = &grant.predecessor
-                && before.end == End::Expired
-            {
-                tracing::warn!(target: "tenure", lease = %name, from = %before.candidate, to = candidate,
-                        from_token = %before.token, token = %grant.token, vacant_for = ?before.vacant_for,
-                        "Failover detected");
-            }
+            announce_beginning(candidate, name, grant, *round_trip);
         }
         Event::Renewed {
             name,
@@ -54,7 +50,8 @@ pub(super) fn announce(candidate: &str, event: &Event) {
             slack,
             ..
         } => {
-            tracing::debug!(target: "tenure", lease = %name, candidate, %token, ?round_trip, ?slack, "Lease renewed");
+            tracing::debug!(target: "tenure", lease = %name, candidate, token = token.number(),
+                round_trip_ms = exact_milliseconds(*round_trip), slack_ms = milliseconds(*slack), "Lease renewed");
         }
         Event::RenewalFailed {
             name,
@@ -62,28 +59,31 @@ pub(super) fn announce(candidate: &str, event: &Event) {
             error,
             remaining,
         } => {
-            tracing::warn!(target: "tenure", lease = %name, candidate, %token, %error, ?remaining, "Renewal failed");
+            tracing::warn!(target: "tenure", lease = %name, candidate, token = token.number(), %error,
+                remaining_ms = milliseconds(*remaining), "Renewal failed");
         }
         Event::Doubted {
             name,
             token,
             remaining,
         } => {
-            tracing::warn!(target: "tenure", lease = %name, candidate, %token, ?remaining, "Leadership doubtful");
+            tracing::warn!(target: "tenure", lease = %name, candidate, token = token.number(),
+                remaining_ms = milliseconds(*remaining), "Leadership doubtful");
         }
         Event::Reassured { name, token } => {
-            tracing::info!(target: "tenure", lease = %name, candidate, %token, "Leadership reassured");
+            tracing::info!(target: "tenure", lease = %name, candidate, token = token.number(), "Leadership reassured");
         }
         Event::Stuck {
             name,
             token,
             idle_for,
         } => {
-            tracing::error!(target: "tenure", lease = %name, candidate, %token, ?idle_for,
+            tracing::error!(target: "tenure", lease = %name, candidate, token = token.number(),
+                idle_for_ms = milliseconds(*idle_for),
                     "No progress; renewals stopped");
         }
         Event::AskedToStepDown { name, token } => {
-            tracing::info!(target: "tenure", lease = %name, candidate, %token, "Asked to step down");
+            tracing::info!(target: "tenure", lease = %name, candidate, token = token.number(), "Asked to step down");
         }
         Event::Ended { name, token, cause } => announce_end(candidate, name, *token, cause),
         Event::Departed {
@@ -94,54 +94,63 @@ pub(super) fn announce(candidate: &str, event: &Event) {
     }
 }
 
-fn announce_departure(
-    candidate: &str,
-    name: &tenure_core::LeaseName,
-    token: tenure_core::FencingToken,
-    departure: &Departure,
-) {
+fn announce_beginning(candidate: &str, name: &LeaseName, grant: &Grant, round_trip: Duration) {
+    tracing::info!(target: "tenure", lease = %name, candidate, token = grant.token.number(), terms = grant.terms,
+        ttl_ms = grant.ttl.as_millis(), round_trip_ms = exact_milliseconds(round_trip), "Leadership acquired");
+    if let Some(before) = &grant.predecessor
+        && before.end == End::Expired
+    {
+        tracing::warn!(target: "tenure", lease = %name, from = %before.candidate, to = candidate,
+            from_token = before.token.number(), token = grant.token.number(),
+            vacant_for_ms = milliseconds(before.vacant_for), "Failover detected");
+    }
+}
+
+fn announce_departure(candidate: &str, name: &LeaseName, token: FencingToken, departure: &Departure) {
     match departure {
         Departure::Answered(Released::Vacated) => {
-            tracing::debug!(target: "tenure", lease = %name, candidate, %token, "Lease released");
+            tracing::debug!(target: "tenure", lease = %name, candidate, token = token.number(), "Lease released");
         }
         Departure::Answered(Released::NotYours(_)) => {
-            tracing::debug!(target: "tenure", lease = %name, candidate, %token, "Lease was over before its release");
+            tracing::debug!(target: "tenure", lease = %name, candidate, token = token.number(),
+                "Lease was over before its release");
         }
         Departure::Unconfirmed(error) => {
-            tracing::warn!(target: "tenure", lease = %name, candidate, %token, %error, "Release unconfirmed");
+            tracing::warn!(target: "tenure", lease = %name, candidate, token = token.number(), %error,
+                "Release unconfirmed");
         }
     }
 }
 
-fn announce_end(
-    candidate: &str,
-    name: &tenure_core::LeaseName,
-    token: tenure_core::FencingToken,
-    cause: &Cause,
-) {
+fn announce_end(candidate: &str, name: &LeaseName, token: FencingToken, cause: &Cause) {
     match cause {
         Cause::GivenBack => {
-            tracing::info!(target: "tenure", lease = %name, candidate, %token, "Leadership given back");
+            tracing::info!(target: "tenure", lease = %name, candidate, token = token.number(), "Leadership given back");
         }
         Cause::Succeeded { token: theirs, by } => {
             let by = by.as_ref().map(ToString::to_string);
-            tracing::error!(target: "tenure", lease = %name, candidate, %token, cause = "succeeded", successor = %theirs,
+            tracing::error!(target: "tenure", lease = %name, candidate, token = token.number(), cause = "succeeded",
+                successor = theirs.number(),
                 by, "Leadership lost");
         }
         Cause::Vanished => {
-            tracing::error!(target: "tenure", lease = %name, candidate, %token, cause = "expired or broken in the store",
+            tracing::error!(target: "tenure", lease = %name, candidate, token = token.number(),
+                cause = "expired or broken in the store",
                 "Leadership lost");
         }
         Cause::Deadline(error) => {
             let error = error.as_ref().map(ToString::to_string);
-            tracing::error!(target: "tenure", lease = %name, candidate, %token, cause = "deadline", error, "Lease expired");
+            tracing::error!(target: "tenure", lease = %name, candidate, token = token.number(), cause = "deadline",
+                error, "Lease expired");
         }
         Cause::NoProgress(idle_for) => {
-            tracing::error!(target: "tenure", lease = %name, candidate, %token, cause = "no progress", ?idle_for,
+            tracing::error!(target: "tenure", lease = %name, candidate, token = token.number(), cause = "no progress",
+                idle_for_ms = milliseconds(*idle_for),
                 "Lease expired");
         }
         Cause::MaxHold(max_hold) => {
-            tracing::error!(target: "tenure", lease = %name, candidate, %token, cause = "longest hold", ?max_hold,
+            tracing::error!(target: "tenure", lease = %name, candidate, token = token.number(),
+                cause = "longest hold", max_hold_ms = milliseconds(*max_hold),
                 "Lease expired");
         }
     }

@@ -1,6 +1,7 @@
 //! What an operator reads: losses and trouble as they come; each lock taken and released only on demand, since
 //! there may be thousands a second.
 
+use crate::driver::milliseconds;
 use tenure_core::{Cause, Departure, End, Event, Released};
 
 /// Writes an event of a lock manager's engine to `tracing`, target `tenure`.
@@ -8,14 +9,15 @@ pub(crate) fn announce(candidate: &str, event: &Event) {
     match event {
         Event::Standby { lease, .. } => {
             let (name, holder, token) = (&lease.name, &lease.holder, &lease.token);
-            tracing::debug!(target: "tenure", lock = %name, candidate, %holder, %token, "Waiting");
+            tracing::debug!(target: "tenure", lock = %name, candidate, %holder, token = token.number(), "Waiting");
         }
         Event::AttemptFailed {
             name,
             error,
             retry_in,
         } => {
-            tracing::warn!(target: "tenure", lock = %name, candidate, %error, ?retry_in, "Attempt failed");
+            tracing::warn!(target: "tenure", lock = %name, candidate, %error,
+                retry_in_ms = milliseconds(*retry_in), "Attempt failed");
         }
         Event::CampaignEnded { name, error } => {
             tracing::error!(target: "tenure", lock = %name, candidate, %error, "Not locked");
@@ -23,12 +25,13 @@ pub(crate) fn announce(candidate: &str, event: &Event) {
         Event::Withdrawn { name } => tracing::debug!(target: "tenure", lock = %name, candidate, "Withdrawn"),
         Event::Acquired { name, grant, .. } => {
             let token = &grant.token;
-            tracing::debug!(target: "tenure", lock = %name, candidate, %token, "Locked");
+            tracing::debug!(target: "tenure", lock = %name, candidate, token = token.number(), "Locked");
             if let Some(before) = &grant.predecessor
                 && before.end == End::Expired
             {
                 tracing::warn!(target: "tenure", lock = %name, from = %before.candidate, to = candidate,
-                    from_token = %before.token, %token, vacant_for = ?before.vacant_for, "Taken over");
+                    from_token = before.token.number(), token = token.number(),
+                    vacant_for_ms = milliseconds(before.vacant_for), "Taken over");
             }
         }
         // Nobody tells of progress with a lock.
@@ -39,20 +42,22 @@ pub(crate) fn announce(candidate: &str, event: &Event) {
             error,
             remaining,
         } => {
-            tracing::warn!(target: "tenure", lock = %name, candidate, %token, %error, ?remaining, "Not extended");
+            tracing::warn!(target: "tenure", lock = %name, candidate, token = token.number(), %error,
+                remaining_ms = milliseconds(*remaining), "Not extended");
         }
         Event::Doubted {
             name,
             token,
             remaining,
         } => {
-            tracing::warn!(target: "tenure", lock = %name, candidate, %token, ?remaining, "Lock doubtful");
+            tracing::warn!(target: "tenure", lock = %name, candidate, token = token.number(),
+                remaining_ms = milliseconds(*remaining), "Lock doubtful");
         }
         Event::Reassured { name, token } => {
-            tracing::info!(target: "tenure", lock = %name, candidate, %token, "Lock reassured");
+            tracing::info!(target: "tenure", lock = %name, candidate, token = token.number(), "Lock reassured");
         }
         Event::AskedToStepDown { name, token } => {
-            tracing::info!(target: "tenure", lock = %name, candidate, %token, "Asked to release");
+            tracing::info!(target: "tenure", lock = %name, candidate, token = token.number(), "Asked to release");
         }
         Event::Ended { name, token, cause } => announce_end(candidate, name, *token, cause),
         Event::Departed {
@@ -61,13 +66,15 @@ pub(crate) fn announce(candidate: &str, event: &Event) {
             departure,
         } => match departure {
             Departure::Answered(Released::Vacated) => {
-                tracing::debug!(target: "tenure", lock = %name, candidate, %token, "Released");
+                tracing::debug!(target: "tenure", lock = %name, candidate, token = token.number(), "Released");
             }
             Departure::Answered(Released::NotYours(_)) => {
-                tracing::debug!(target: "tenure", lock = %name, candidate, %token, "Was over before its release");
+                tracing::debug!(target: "tenure", lock = %name, candidate, token = token.number(),
+                    "Was over before its release");
             }
             Departure::Unconfirmed(error) => {
-                tracing::warn!(target: "tenure", lock = %name, candidate, %token, %error, "Release unconfirmed");
+                tracing::warn!(target: "tenure", lock = %name, candidate, token = token.number(), %error,
+                    "Release unconfirmed");
             }
         },
     }
@@ -80,6 +87,6 @@ fn announce_end(
     cause: &Cause,
 ) {
     if *cause != Cause::GivenBack {
-        tracing::error!(target: "tenure", lock = %name, candidate, %token, ?cause, "Lock lost");
+        tracing::error!(target: "tenure", lock = %name, candidate, token = token.number(), ?cause, "Lock lost");
     }
 }

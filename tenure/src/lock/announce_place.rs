@@ -1,6 +1,7 @@
 //! What an operator reads of a place in a queue: a store that fails and ids that are shared. It is nobody's lock, so that its loss is
 //! none.
 
+use crate::driver::milliseconds;
 use tenure_core::{Cause, Departure, Event};
 
 /// As [`announce`](super::announce::announce), of the lease by which a process waits for a lock in order.
@@ -10,9 +11,9 @@ pub(crate) fn announce_place(candidate: &str, event: &Event) {
             let (place, holder) = (&lease.name, &lease.holder);
             if *twin {
                 tracing::warn!(target: "tenure", %place, candidate, %holder,
-                    "Another process has this candidate's id; give each its own");
+                    "Another process has this candidate's id, or had it when it was killed; give each that lives its own");
             } else {
-                tracing::debug!(target: "tenure", %place, candidate, %holder, "Place not free yet");
+                tracing::debug!(target: "tenure", %place, candidate, %holder, "Somebody's own lease has the name of the place");
             }
         }
         Event::AttemptFailed {
@@ -20,14 +21,15 @@ pub(crate) fn announce_place(candidate: &str, event: &Event) {
             error,
             retry_in,
         } => {
-            tracing::warn!(target: "tenure", place = %name, candidate, %error, ?retry_in, "Attempt failed");
+            tracing::warn!(target: "tenure", place = %name, candidate, %error,
+                retry_in_ms = milliseconds(*retry_in), "Attempt failed");
         }
         Event::CampaignEnded { name, error } => {
             tracing::error!(target: "tenure", place = %name, candidate, %error, "No place");
         }
         Event::Acquired { name, grant, .. } => {
             let token = &grant.token;
-            tracing::debug!(target: "tenure", place = %name, candidate, %token, "In the queue");
+            tracing::debug!(target: "tenure", place = %name, candidate, token = token.number(), "In the queue");
         }
         Event::RenewalFailed {
             name,
@@ -35,28 +37,31 @@ pub(crate) fn announce_place(candidate: &str, event: &Event) {
             error,
             remaining,
         } => {
-            tracing::warn!(target: "tenure", place = %name, candidate, %token, %error, ?remaining, "Not extended");
+            tracing::warn!(target: "tenure", place = %name, candidate, token = token.number(), %error,
+                remaining_ms = milliseconds(*remaining), "Not extended");
         }
         Event::Stuck {
             name,
             token,
             idle_for,
         } => {
-            tracing::warn!(target: "tenure", place = %name, candidate, %token, ?idle_for,
+            tracing::warn!(target: "tenure", place = %name, candidate, token = token.number(),
+                idle_for_ms = milliseconds(*idle_for),
                 "No progress; extended no more");
         }
         Event::AskedToStepDown { name, token } => {
-            tracing::info!(target: "tenure", place = %name, candidate, %token, "Called to the front");
+            tracing::info!(target: "tenure", place = %name, candidate, token = token.number(), "Called to the front");
         }
         Event::Ended { name, token, cause } if *cause != Cause::GivenBack => {
-            tracing::warn!(target: "tenure", place = %name, candidate, %token, ?cause, "Place lost");
+            tracing::warn!(target: "tenure", place = %name, candidate, token = token.number(), ?cause, "Place lost");
         }
         Event::Departed {
             name,
             token,
             departure: Departure::Unconfirmed(error),
         } => {
-            tracing::warn!(target: "tenure", place = %name, candidate, %token, %error, "Release unconfirmed");
+            tracing::warn!(target: "tenure", place = %name, candidate, token = token.number(), %error,
+                "Release unconfirmed");
         }
         Event::Withdrawn { .. }
         | Event::Renewed { .. }

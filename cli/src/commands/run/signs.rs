@@ -2,6 +2,7 @@
 
 use crate::arguments::Patience;
 use crate::exit::Failure;
+use crate::output::in_json;
 use std::time::Duration;
 use tenure::core::{Occupancy, Timekeeper};
 use tenure::{LeaseName, SharedStore, clock_now};
@@ -31,8 +32,8 @@ pub(super) async fn holder_lives(store: &SharedStore, name: &LeaseName) -> Resul
     };
     let held = look().await?.filter(|lease| lease.occupancy() == Occupancy::Held);
     let Some(held) = held else { return Ok(false) };
-    let (holder, remaining) = (&held.holder, held.remaining);
-    tracing::info!(target: "tenure", lease = %name, %holder, ?remaining, "Held; looking whether the holder lives");
+    let (holder, remaining_ms) = (&held.holder, in_json(held.remaining));
+    tracing::info!(target: "tenure", lease = %name, %holder, remaining_ms, "Held; looking whether the holder lives");
     let began = clock_now();
     let mut remaining = held.remaining;
     loop {

@@ -27,19 +27,21 @@ const WRITE: &str = "TENURE_WRITE_DOCS";
 fn when(event: &Event) -> &'static str {
     match event {
         Event::Standby { twin: false, .. } => "Another holds the lease; once for each of its terms.",
-        Event::Standby { twin: true, .. } => "The holder has this candidate's id and is another process.",
+        Event::Standby { twin: true, .. } => {
+            "The holder has this candidate's id and is another process, or was one that did not give the lease back."
+        }
         Event::AttemptFailed { .. } => {
             "The store refused an acquisition or did not answer; the campaign goes on."
         }
         Event::CampaignEnded { .. } => "The campaign cannot go on before somebody acts.",
         Event::Withdrawn { .. } => "The campaign was given up; nothing is held.",
         Event::Acquired { grant, .. } if grant.predecessor.is_some() => {
-            "A term began after a holder that did not come back. Nobody led for `vacant_for`."
+            "A term began after a holder that did not come back. Nobody led for `vacant_for_ms`."
         }
         Event::Acquired { .. } => "A term began.",
-        Event::Renewed { .. } => "The term was extended, `slack` before its old deadline.",
+        Event::Renewed { .. } => "The term was extended, `slack_ms` before its old deadline.",
         Event::RenewalFailed { .. } => {
-            "A renewal failed; the tries go on until the deadline, `remaining` from now."
+            "A renewal failed; the tries go on until the deadline, `remaining_ms` from now."
         }
         Event::Doubted { .. } => {
             "It was asked back or nears its longest hold, or no renewal came through until the grace before the deadline; the work is to end."
@@ -81,11 +83,11 @@ fn when_of_a_lock(event: &Event) -> Option<&'static str> {
         }
         Event::Withdrawn { .. } => "Whoever waited has left; nothing is held.",
         Event::Acquired { grant, .. } if grant.predecessor.is_some() => {
-            "It was taken after a holder that did not come back. Nobody had it for `vacant_for`."
+            "It was taken after a holder that did not come back. Nobody had it for `vacant_for_ms`."
         }
         Event::Acquired { .. } => "The lock was taken.",
         Event::RenewalFailed { .. } => {
-            "An extension failed; the tries go on until the deadline, `remaining` from now."
+            "An extension failed; the tries go on until the deadline, `remaining_ms` from now."
         }
         Event::Doubted { .. } => {
             "It was asked back or nears its longest hold, or no extension came through until the grace before the deadline; the work is to end."
@@ -108,10 +110,10 @@ fn when_of_a_lock(event: &Event) -> Option<&'static str> {
 fn when_of_a_place(event: &Event) -> Option<&'static str> {
     Some(match event {
         Event::Standby { twin: false, .. } => {
-            "An earlier process of this id has left the place, and it has not expired yet."
+            "The place is called after its process's id, and somebody has a lease of that name; it is waited for."
         }
         Event::Standby { twin: true, .. } => {
-            "The place is held by another process, which has this candidate's id."
+            "The place is held by another process of this candidate's id, or by one that was killed and has not expired."
         }
         Event::AttemptFailed { .. } => "The store refused an attempt to enter the queue, or did not answer.",
         Event::CampaignEnded { .. } => {
@@ -119,7 +121,7 @@ fn when_of_a_place(event: &Event) -> Option<&'static str> {
         }
         Event::Acquired { grant, .. } if grant.predecessor.is_none() => "The process waits in the queue.",
         Event::RenewalFailed { .. } => {
-            "The place was not extended; the tries go on until its deadline, `remaining` from now."
+            "The place was not extended; the tries go on until its deadline, `remaining_ms` from now."
         }
         Event::Stuck { .. } => "Whoever waits was not polled; the place is let go.",
         Event::AskedToStepDown { .. } => "The next turn is this process's.",
@@ -378,7 +380,8 @@ fn documentation() -> String {
     let head = "# The log of Tenure\n\n\
          Every line of elections and locks has the target `tenure`. In `--log-format json` its fields have the names below, and\n\
          `candidate` is in all but \"Failover detected\" and \"Taken over\". Those of elections have `lease` besides, those of\n\
-         locks `lock`, and those of places in queues, which are nobody's locks, `place`.\n\n\
+         locks `lock`, and those of places in queues, which are nobody's locks, `place`. Tokens, counts and what ends with `_ms`\n\
+         (milliseconds) are numbers; all else is text.\n\n\
          This page is written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --features metrics --lib announce`, from the lines\n\
          themselves.";
     let tables = [

@@ -1,5 +1,6 @@
 //! How the command ends: its exit codes, and the one line that says why.
 
+use crate::arguments::in_one_line;
 use rustix::process::Signal;
 use std::fmt;
 use tenure::core::{Fault, NameError, NoteTooLong};
@@ -132,10 +133,7 @@ impl fmt::Display for Failure {
 impl From<clap::Error> for Failure {
     /// In one line, without the usage.
     fn from(error: clap::Error) -> Self {
-        let text = error.render().to_string();
-        let what = text.split("\n\n").next().unwrap_or_default();
-        let words: Vec<&str> = what.trim_start_matches("error: ").split_whitespace().collect();
-        Self::new(Code::Usage, words.join(" "))
+        Self::new(Code::Usage, in_one_line(&error))
     }
 }
 

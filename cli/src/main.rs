@@ -23,16 +23,16 @@ use supervise::system::end_by;
 fn main() -> ExitCode {
     let parsed = arguments::definitions().try_get_matches();
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
-    let (cli, matches) = match parsed.map_err(arguments::without_urls) {
+    let (mut cli, matches) = match parsed.map_err(arguments::without_urls) {
         Ok(parsed) => parsed,
-        Err(error) if error.use_stderr() && arguments::ask_for_json() => {
-            let failure = Failure::from(error);
-            Voice::new(Form::Json, false).fail(&failure);
-            return ExitCode::from(failure.code);
-        }
+        Err(error) if error.use_stderr() => return refuse(error),
+        // Help, and the version.
         Err(error) => error.exit(),
     };
     let (_, matches) = matches.subcommand().expect("a subcommand is required");
+    if let Err(error) = cli.global.settle(matches) {
+        return refuse(error);
+    }
     let voice = Voice::new(cli.global.output, cli.global.quiet);
     let end = start_log(&cli).and_then(|()| on_this_thread(commands::run(cli, matches, voice)));
     if let Err(failure) = &end {
@@ -47,6 +47,17 @@ fn main() -> ExitCode {
         }
         Err(failure) => ExitCode::from(failure.code),
     }
+}
+
+/// Says what is wrong with the arguments, in the form that they ask for as far as they can be understood.
+fn refuse(error: clap::Error) -> ExitCode {
+    let form = match arguments::ask_for_json() {
+        true => Form::Json,
+        false => Form::Text,
+    };
+    let failure = Failure::from(error);
+    Voice::new(form, false).fail(&failure);
+    ExitCode::from(failure.code)
 }
 
 /// Starts the log, as is said.

@@ -84,8 +84,8 @@ fn a_bare_number_is_seconds_for_a_lock_and_in_its_variable() {
         let ended = sandbox.tenure(&["lock", "-w", wrong, "a", "--", "true"]);
         assert_eq!(ended.code, 2, "{wrong:?}: {ended:?}");
     }
-    // Elsewhere a number without a unit is a slip.
-    let ended = sandbox.tenure(&["run", "--wait", "5", "b", "--", "true"]);
+    // Of a ttl it is a slip: many count it in milliseconds.
+    let ended = sandbox.tenure(&["run", "--ttl", "5", "b", "--", "true"]);
     assert_eq!(ended.code, 2, "{ended:?}");
     assert!(ended.stderr.contains("write it like 30s"), "{ended:?}");
 }

@@ -2,13 +2,13 @@
 
 use crate::common::{Ended, Sandbox, UNHURRIED, ended, json};
 
-const WRONG: [(&[&str], &str); 8] = [
+const WRONG: [(&[&str], &str); 10] = [
     (&["no-such-command"], "no-such-command"),
     (
         &["run", "--no-such-option", "job", "--", "true"],
         "--no-such-option",
     ),
-    (&["run", "job"], "<CMD>"),
+    (&["run", "job"], "comes behind --"),
     (&["run", "--ttl", "30", "job", "--", "true"], "write it like 30s"),
     (
         &["run", "--wait", "1s", "--no-wait", "job", "--", "true"],
@@ -20,6 +20,8 @@ const WRONG: [(&[&str], &str); 8] = [
     ),
     (&["lock", "-s", "job", "--", "true"], "-s"),
     (&["status", "job", "--prefix", "x"], "--prefix"),
+    (&["run", "job", "echo", "hi"], "NAME -- echo"),
+    (&["-q", "-v", "status"], "--quiet cannot be used with --verbose"),
 ];
 
 /// One object in one line, with this in what it says.
@@ -58,7 +60,8 @@ fn wrong_arguments_are_told_in_words_else_and_help_is_help() {
         let ended = ended(command);
         assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{ended:?}");
         assert!(ended.stderr.contains(part), "{part}: {ended:?}");
-        assert!(!ended.stderr.starts_with('{'), "{ended:?}");
+        assert!(ended.stderr.starts_with("tenure: "), "{ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     }
     let help = sandbox.tenure(&["--output", "json", "run", "--help"]);
     assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{help:?}");
@@ -228,6 +231,76 @@ fn a_variable_that_is_empty_is_none_that_is_missing() {
     command.env("TENURE_TOKEN", "7").env("TENURE_NAME", "");
     let claim = ended(command);
     assert_eq!(claim.code, 0, "{claim:?}");
+}
+
+/// Nobody has typed what is wrong: a message that names an option alone would be looked for in vain.
+#[test]
+fn a_value_that_is_wrong_in_a_variable_is_told_with_the_variable() {
+    let sandbox = Sandbox::new("wrong-variable");
+    for (variable, value, option) in [
+        ("TENURE_TTL", "5", "--ttl"),
+        ("TENURE_KEEP", "maybe", "--keep"),
+        ("TENURE_VERBOSE", "much", "--verbose"),
+        ("TENURE_CONFLICT_EXIT_CODE", "300", "--conflict-exit-code"),
+    ] {
+        let mut command = sandbox.command(&["run", "job", "--", "touch", "ran"]);
+        command.env(variable, value);
+        let told = ended(command);
+        assert_eq!(told.code, 2, "{told:?}");
+        assert!(
+            told.stderr.contains(option) && told.stderr.contains(&format!("(from {variable})")),
+            "{told:?}"
+        );
+        assert!(!sandbox.dir.join("ran").exists());
+    }
+}
+
+#[test]
+fn how_much_is_told_goes_by_what_was_typed() {
+    let sandbox = Sandbox::new("loudness");
+    let run = |options: &[&str], variables: &[(&str, &str)]| {
+        let mut command = sandbox.command(&[&["run"], options, &["job", "--", "true"]].concat());
+        command.envs(variables.iter().copied());
+        let ended = ended(command);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        ended.stderr
+    };
+    let (quiet, verbose, level) = (
+        ("TENURE_QUIET", "1"),
+        ("TENURE_VERBOSE", "2"),
+        ("TENURE_LOG", "debug"),
+    );
+    for (options, variables, is_told) in [
+        (&["-v"][..], &[quiet][..], true),
+        (&["-v"], &[quiet, verbose], true),
+        (&["-q"], &[verbose], false),
+        (&["-q"], &[level], false),
+        (&["-v"], &[("TENURE_LOG", "off")], true),
+        (&[], &[quiet, verbose], false),
+        (&[], &[quiet, level], true),
+        (&["-v"], &[("TENURE_QUIET", "no")], true),
+    ] {
+        let told = run(options, variables);
+        assert_eq!(
+            told.contains("Leadership acquired"),
+            is_told,
+            "{options:?} {variables:?}: {told}"
+        );
+    }
+}
+
+/// `tenure lock` is told seconds as flock(1) is, and both have one variable.
+#[test]
+fn a_bare_number_is_seconds_wherever_it_is_waited() {
+    let sandbox = Sandbox::new("bare-number");
+    assert_eq!(
+        sandbox.tenure(&["run", "--wait", "5", "job", "--", "true"]).code,
+        0
+    );
+    let mut command = sandbox.command(&["run", "job", "--", "true"]);
+    command.env("TENURE_WAIT", "0.5");
+    assert_eq!(ended(command).code, 0);
+    assert_eq!(sandbox.tenure(&["step-down", "job", "--wait", "5"]).code, 0);
 }
 
 #[test]

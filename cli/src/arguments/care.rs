@@ -10,6 +10,7 @@ use std::time::Duration;
 
 /// What to do with a command that fails or is not well.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Care for the command")]
 pub(crate) struct CareArguments {
     /// When the command ends by itself: end with its code, or campaign and run it again
     #[arg(

@@ -7,16 +7,16 @@ use std::time::Duration;
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = HELP)]
 pub(crate) struct DoctorArguments {
-    /// The timing that is to suit the store.
-    #[command(flatten)]
-    pub(crate) timing: TimingArguments,
-
     /// How long to watch the store's clock for steps and drift: it takes a lease of its own meanwhile; 0s: not at all
     ///
     /// With 0s nothing is taken or renewed: whether a lease is to be had is told only as far as the store knows it without that,
     /// and the advised ttl goes by reads alone.
     #[arg(long, env = "TENURE_CLOCK_FOR", hide_env_values = true, value_name = "DURATION", default_value = "2s", value_parser = watched)]
     pub(crate) clock_for: Duration,
+
+    /// The timing that is to suit the store.
+    #[command(flatten)]
+    pub(crate) timing: TimingArguments,
 }
 
 /// Longest watch of a clock.

@@ -8,10 +8,6 @@ use tenure::{Timing, TimingError};
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = HELP)]
 pub(crate) struct ExplainArguments {
-    /// How long, how often, how soon.
-    #[command(flatten)]
-    pub(crate) timing: TimingArguments,
-
     /// A timing that has proved itself
     #[arg(long, env = "TENURE_PRESET", hide_env_values = true)]
     pub(crate) preset: Option<Preset>,
@@ -25,6 +21,10 @@ pub(crate) struct ExplainArguments {
         value_parser = advisable
     )]
     pub(crate) round_trip: Option<Duration>,
+
+    /// How long, how often, how soon.
+    #[command(flatten)]
+    pub(crate) timing: TimingArguments,
 }
 
 /// A timing that has proved itself.

@@ -1,5 +1,5 @@
 use super::durations::duration;
-use clap::builder::FalseyValueParser;
+use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args};
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub(crate) struct GcArguments {
         env = "TENURE_DRY_RUN",
         hide_env_values = true,
         action = ArgAction::SetTrue,
-        value_parser = FalseyValueParser::new()
+        value_parser = BoolishValueParser::new()
     )]
     pub(crate) dry_run: bool,
 }

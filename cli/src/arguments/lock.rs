@@ -1,7 +1,7 @@
 use super::durations::seconds;
 use super::flock::{FlockArguments, REFUSED};
 use super::{CareArguments, MetricsArguments, Patience, RunArguments, TimingArguments, prevailing};
-use clap::builder::FalseyValueParser;
+use clap::builder::BoolishValueParser;
 use clap::error::ErrorKind;
 use clap::{ArgAction, ArgMatches, Args};
 use std::ffi::OsString;
@@ -14,10 +14,6 @@ pub(crate) struct LockArguments {
     /// Name of the lock: whoever uses the same name in the same store takes turns
     #[arg(value_name = "NAME")]
     pub(crate) lock: String,
-
-    /// How long, how often, how soon.
-    #[command(flatten)]
-    timing: TimingArguments,
 
     /// Label of this process in the record, for people [default: host name and process id]
     #[arg(long, env = "TENURE_CANDIDATE", hide_env_values = true, value_name = "ID")]
@@ -56,7 +52,7 @@ pub(crate) struct LockArguments {
         env = "TENURE_NO_WAIT",
         hide_env_values = true,
         action = ArgAction::SetTrue,
-        value_parser = FalseyValueParser::new()
+        value_parser = BoolishValueParser::new()
     )]
     no_wait: bool,
 
@@ -69,7 +65,7 @@ pub(crate) struct LockArguments {
         env = "TENURE_FAIR",
         hide_env_values = true,
         action = ArgAction::SetTrue,
-        value_parser = FalseyValueParser::new()
+        value_parser = BoolishValueParser::new()
     )]
     fair: bool,
 
@@ -90,12 +86,9 @@ pub(crate) struct LockArguments {
         env = "TENURE_SHARE_CREDENTIALS",
         hide_env_values = true,
         action = ArgAction::SetTrue,
-        value_parser = FalseyValueParser::new()
+        value_parser = BoolishValueParser::new()
     )]
     share_credentials: bool,
-
-    #[command(flatten)]
-    metrics: MetricsArguments,
 
     /// What flock(1) knows beside these.
     #[command(flatten)]
@@ -110,6 +103,13 @@ pub(crate) struct LockArguments {
         value_name = "SHELL"
     )]
     shell: Option<OsString>,
+
+    /// How long, how often, how soon.
+    #[command(flatten)]
+    timing: TimingArguments,
+
+    #[command(flatten)]
+    metrics: MetricsArguments,
 
     /// The command and its arguments; no shell is involved
     #[arg(

@@ -2,6 +2,7 @@
 
 /// Where metrics go.
 #[derive(clap::Args, Clone, Default, Debug)]
+#[command(next_help_heading = "Metrics and health")]
 pub(crate) struct MetricsArguments {
     /// Serve metrics and health over HTTP: HOST:PORT, or unix:PATH
     ///

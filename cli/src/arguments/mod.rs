@@ -17,6 +17,7 @@ mod step_down;
 mod store;
 mod timing;
 mod top;
+mod wrong;
 
 pub(crate) use care::{CareArguments, Restart};
 pub(crate) use doctor::DoctorArguments;
@@ -33,8 +34,9 @@ pub(crate) use step_down::StepDownArguments;
 pub(crate) use store::{StoreArguments, StoreDeed};
 pub(crate) use timing::{TTL_DEFAULT, TimingArguments};
 pub(crate) use top::TopArguments;
+pub(crate) use wrong::in_one_line;
 
-use clap::builder::{self, FalseyValueParser, NonEmptyStringValueParser, Resettable};
+use clap::builder::{self, BoolishValueParser, NonEmptyStringValueParser, Resettable};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -58,6 +60,7 @@ pub(crate) struct Cli {
 
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Store, output and log")]
 pub(crate) struct GlobalArguments {
     /// Where the leases are: sqlite:PATH, postgres://HOST/DATABASE, mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST, nats://HOST
     ///
@@ -97,7 +100,7 @@ pub(crate) struct GlobalArguments {
         long,
         global = true,
         action = ArgAction::SetTrue,
-        value_parser = FalseyValueParser::new(),
+        value_parser = BoolishValueParser::new(),
         env = "TENURE_QUIET",
         hide_env_values = true
     )]
@@ -124,12 +127,38 @@ pub(crate) struct GlobalArguments {
     pub(crate) log_format: Option<Form>,
 }
 
+impl GlobalArguments {
+    /// Finds out how much is to be said: what was typed beats what the environment says, and a level of the log beats both other
+    /// options in the same place.
+    ///
+    /// # Errors
+    /// `--quiet` and `--verbose` were both typed.
+    pub(crate) fn settle(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        let typed = |id| is_on_command_line(id, matches);
+        let has_level = self.log.is_some();
+        if has_level
+            && !typed("log")
+            && (self.quiet && typed("quiet") || self.verbose > 0 && typed("verbose"))
+        {
+            self.log = None;
+        }
+        if self.quiet && self.verbose > 0 {
+            match (typed("quiet"), typed("verbose")) {
+                (true, true) if self.log.is_none() => return Err(excluded("quiet", "verbose")),
+                (false, true) => self.quiet = false,
+                (true | false, _) => self.verbose = 0,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The form of what is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Form {
     /// For people.
     Text,
-    /// For programs: what is printed has durations in milliseconds and tokens as numbers, the log both as texts.
+    /// For programs: durations in milliseconds, tokens as numbers.
     Json,
 }
 
@@ -224,7 +253,50 @@ fn own_label(given: Option<String>, matches: &ArgMatches) -> Option<String> {
 
 /// What is understood. A variable that is empty says nothing: it may be set for all that run on a host, and be none here.
 pub(crate) fn definitions() -> clap::Command {
-    without_empty_variables(Cli::command())
+    with_flowing_help(without_empty_variables(Cli::command()))
+}
+
+/// Paragraphs below the options are wrapped for the terminal, as clap wraps what it says of each option.
+fn with_flowing_help(command: clap::Command) -> clap::Command {
+    let command = match command.get_after_help().map(|help| flowing(&help.to_string())) {
+        Some(help) => command.after_help(help),
+        None => command,
+    };
+    let command = match command
+        .get_after_long_help()
+        .map(|help| flowing(&help.to_string()))
+    {
+        Some(help) => command.after_long_help(help),
+        None => command,
+    };
+    command.mut_subcommands(with_flowing_help)
+}
+
+/// The same text with each paragraph in one line: what is not indented, and what is said below an example. Tables, and the
+/// examples themselves, keep their lines.
+fn flowing(text: &str) -> String {
+    const BELOW_AN_EXAMPLE: &str = "        ";
+    let kind = |line: &str| match line {
+        "" => None,
+        _ if line.ends_with(':') => None,
+        _ if line.starts_with(BELOW_AN_EXAMPLE) => Some(true),
+        _ if line.starts_with(' ') => None,
+        _ => Some(false),
+    };
+    let mut lines: Vec<String> = Vec::new();
+    let mut before = None;
+    for line in text.lines() {
+        let this = kind(line);
+        match lines.last_mut() {
+            Some(last) if this.is_some() && this == before => {
+                last.push(' ');
+                last.push_str(line.trim_start());
+            }
+            _ => lines.push(line.to_owned()),
+        }
+        before = this;
+    }
+    lines.join("\n")
 }
 
 fn without_empty_variables(command: clap::Command) -> clap::Command {

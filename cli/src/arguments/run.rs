@@ -1,9 +1,9 @@
-use super::durations::{duration, some_duration};
+use super::durations::{seconds, some_duration};
 use super::{
     CareArguments, MetricsArguments, TOKEN, TimingArguments, is_on_command_line, own_label, prevailing,
 };
 use crate::exit::{Code, Failure};
-use clap::builder::FalseyValueParser;
+use clap::builder::BoolishValueParser;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args};
@@ -28,10 +28,6 @@ pub(crate) struct RunArguments {
         value_name = "NAME"
     )]
     pub(crate) name: Option<String>,
-
-    /// How long, how often, how soon.
-    #[command(flatten)]
-    pub(crate) timing: TimingArguments,
 
     /// Label of this candidate, for people [default: host name and process id]
     #[arg(long, env = "TENURE_CANDIDATE", hide_env_values = true, value_name = "ID")]
@@ -66,7 +62,7 @@ pub(crate) struct RunArguments {
         env = "TENURE_PREEMPT",
         hide_env_values = true,
         action = ArgAction::SetTrue,
-        value_parser = FalseyValueParser::new()
+        value_parser = BoolishValueParser::new()
     )]
     pub(crate) preempt: bool,
 
@@ -76,7 +72,7 @@ pub(crate) struct RunArguments {
         env = "TENURE_ONCE",
         hide_env_values = true,
         action = ArgAction::SetTrue,
-        value_parser = FalseyValueParser::new()
+        value_parser = BoolishValueParser::new()
     )]
     pub(crate) once: bool,
 
@@ -88,12 +84,12 @@ pub(crate) struct RunArguments {
         env = "TENURE_KEEP",
         hide_env_values = true,
         action = ArgAction::SetTrue,
-        value_parser = FalseyValueParser::new()
+        value_parser = BoolishValueParser::new()
     )]
     pub(crate) keep: bool,
 
-    /// Give up when the lease was not won after this time [default: never]
-    #[arg(long, env = "TENURE_WAIT", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
+    /// Give up when the lease was not won after this time, such as 45s; a bare number is seconds [default: never]
+    #[arg(long, env = "TENURE_WAIT", hide_env_values = true, value_name = "DURATION", value_parser = seconds)]
     pub(crate) wait: Option<Duration>,
 
     /// Try once; if another holds the lease, exit at once
@@ -104,11 +100,11 @@ pub(crate) struct RunArguments {
         env = "TENURE_NO_WAIT",
         hide_env_values = true,
         action = ArgAction::SetTrue,
-        value_parser = FalseyValueParser::new()
+        value_parser = BoolishValueParser::new()
     )]
     pub(crate) no_wait: bool,
 
-    /// Keep the lease for so long after the command has ended by itself
+    /// Keep the lease for so long after the command has ended by itself, also when it has failed
     ///
     /// For what several hosts start at a set time: one whose clock is late finds the lease held, and does not run it again. The
     /// exit code is the command's all the same; TERM, INT and QUIT, and whoever asks the holder to step down, end it sooner.
@@ -133,7 +129,7 @@ pub(crate) struct RunArguments {
         env = "TENURE_SHARE_CREDENTIALS",
         hide_env_values = true,
         action = ArgAction::SetTrue,
-        value_parser = FalseyValueParser::new()
+        value_parser = BoolishValueParser::new()
     )]
     pub(crate) share_credentials: bool,
 
@@ -152,9 +148,13 @@ pub(crate) struct RunArguments {
         env = "TENURE_NO_HISTORY",
         hide_env_values = true,
         action = ArgAction::SetTrue,
-        value_parser = FalseyValueParser::new()
+        value_parser = BoolishValueParser::new()
     )]
     pub(crate) no_history: bool,
+
+    /// How long, how often, how soon.
+    #[command(flatten)]
+    pub(crate) timing: TimingArguments,
 
     /// What to do with a command that fails or is not well.
     #[command(flatten)]

@@ -1,5 +1,5 @@
 use super::prevailing;
-use clap::builder::FalseyValueParser;
+use clap::builder::BoolishValueParser;
 use clap::{ArgAction, ArgMatches, Args};
 use tenure::History;
 
@@ -21,7 +21,7 @@ pub(crate) struct SelectArguments {
         env = "TENURE_ALL",
         hide_env_values = true,
         action = ArgAction::SetTrue,
-        value_parser = FalseyValueParser::new()
+        value_parser = BoolishValueParser::new()
     )]
     pub(crate) all: bool,
 }

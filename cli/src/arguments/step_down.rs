@@ -1,5 +1,5 @@
-use super::durations::duration;
-use clap::builder::FalseyValueParser;
+use super::durations::seconds;
+use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) struct StepDownArguments {
         env = "TENURE_FORCE",
         hide_env_values = true,
         action = ArgAction::SetTrue,
-        value_parser = FalseyValueParser::new()
+        value_parser = BoolishValueParser::new()
     )]
     pub(crate) force: bool,
 
@@ -35,13 +35,13 @@ pub(crate) struct StepDownArguments {
     )]
     pub(crate) to: Option<String>,
 
-    /// How long to wait for the end of the term [default: twice the ttl]
+    /// How long to wait for the end of the term, such as 5m; a bare number is seconds [default: twice the ttl]
     #[arg(
         long,
         env = "TENURE_STEP_DOWN_WAIT",
         hide_env_values = true,
         value_name = "DURATION",
-        value_parser = duration
+        value_parser = seconds
     )]
     pub(crate) wait: Option<Duration>,
 }

@@ -1,4 +1,4 @@
-use clap::builder::FalseyValueParser;
+use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, Subcommand};
 
 /// Tend the store itself.
@@ -19,7 +19,7 @@ pub(crate) enum StoreDeed {
         #[arg(
             long,
             action = ArgAction::SetTrue,
-            value_parser = FalseyValueParser::new(),
+            value_parser = BoolishValueParser::new(),
             env = "TENURE_INIT_PRINT",
             hide_env_values = true
         )]

@@ -5,6 +5,7 @@ use tenure::{Timing, TimingError, TimingOptions};
 
 /// The timing of a lease.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Timing")]
 pub(crate) struct TimingArguments {
     /// How long the lease lasts from its last renewal, 100ms to 24h [default: 30s]
     ///

@@ -51,13 +51,15 @@ impl Place {
         }
     }
 
-    /// The default file, where nobody has used it yet: a look must not leave one behind.
-    pub(crate) fn unused(&self) -> Option<&Path> {
-        match self {
-            // One that may not be looked into is there, and opening it says why it may not.
-            Self::Default(path) if matches!(path.try_exists(), Ok(false)) => Some(path),
-            Self::Default(_) | Self::Given(_) => None,
-        }
+    /// The file, where nobody has used it yet: a look must not leave one behind, under a name that is mistyped or with an owner who
+    /// only looks. Of one that was given its folder is there: else opening it says what is missing.
+    pub(crate) fn unused(&self) -> Option<PathBuf> {
+        let path = match self {
+            Self::Default(path) => path.clone(),
+            Self::Given(url) => file_of(url).filter(|path| path.parent().is_some_and(Path::is_dir))?,
+        };
+        // One that may not be looked into is there, and opening it says why it may not.
+        matches!(path.try_exists(), Ok(false)).then_some(path)
     }
 
     /// Opens the store for cleaning up.
@@ -67,11 +69,7 @@ impl Place {
     pub(crate) async fn open_to_purge(&self) -> Result<SharedPurge, Failure> {
         let url = match self {
             Self::Given(url) => url.clone(),
-            Self::Default(path) => {
-                // Makes the file where nobody has used it yet, as a command does that takes a lease.
-                drop(open_default(path)?);
-                sqlite_url(path, "")
-            }
+            Self::Default(path) => sqlite_url(path, ""),
         };
         Ok(Registry::connect_to_purge(&url).await?)
     }
@@ -115,6 +113,18 @@ fn open_default(path: &Path) -> Result<SharedStore, StoreError> {
         Fault::Unsupported,
         "SQLite is not compiled in",
     ))
+}
+
+/// The file of an SQLite store.
+#[cfg(feature = "sqlite")]
+fn file_of(url: &str) -> Option<PathBuf> {
+    let options = tenure::sqlite::SqliteOptions::from_url(url).ok()?;
+    std::path::absolute(options.path()).ok()
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn file_of(_url: &str) -> Option<PathBuf> {
+    None
 }
 
 fn default_path() -> Result<PathBuf, Failure> {

@@ -1,6 +1,6 @@
 //! Where the leases are that nobody has named a place for: elsewhere than its neighbours looks, a candidate leads beside them.
 
-use crate::common::{Ended, Sandbox, ended};
+use crate::common::{Ended, SOON, Sandbox, ended};
 use rustix::process::geteuid;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
@@ -44,19 +44,22 @@ fn a_look_at_the_default_store_names_it_and_makes_none() {
         assert_eq!(told.code, 0, "{told:?}");
         told.stdout
     };
-    assert_eq!(look(&["status"]), format!("no leases in sqlite at {place}\n"));
+    assert_eq!(
+        look(&["status"]),
+        format!("no leases in sqlite at {place}, which nobody has made yet\n")
+    );
     assert!(look(&["status", "job"]).contains("never taken"));
     let all: serde_json::Value = serde_json::from_str(&look(&["status", "--output", "json"])).unwrap();
     assert_eq!(
         all,
-        serde_json::json!({"store": place, "leases": [], "fences": []})
+        serde_json::json!({"store": {"kind": "sqlite", "location": place}, "leases": [], "fences": []})
     );
     let history = look(&["history", "job"]);
     assert!(history.contains(&place), "{history}");
     let wished = look(&["step-down", "job"]);
     assert_eq!(
         wished,
-        format!("lease \"job\": never taken in sqlite at {place}\n")
+        format!("lease \"job\": never taken in sqlite at {place}, which nobody has made yet\n")
     );
     // Whoever waits for one of these to be called must not go on.
     for (options, why) in [
@@ -72,6 +75,33 @@ fn a_look_at_the_default_store_names_it_and_makes_none() {
     assert!(!sandbox.dir.join("tenure").exists());
     look(&["run", "job", "--", "true"]);
     assert!(look(&["status"]).contains("job"));
+}
+
+/// A path that is mistyped must not become a store, nor one that is right the file of whoever looks first.
+#[test]
+fn a_look_at_a_file_that_is_not_there_makes_none() {
+    let sandbox = Sandbox::new("look-at-none");
+    for arguments in [
+        &["status"][..],
+        &["status", "job"],
+        &["history", "job"],
+        &["step-down", "job"],
+        &["gc"],
+        &["gc", "--dry-run", "--output", "json"],
+    ] {
+        let told = sandbox.tenure(arguments);
+        assert_eq!(told.code, 0, "{arguments:?}: {told:?}");
+        assert!(!sandbox.dir.join("leases.db").exists(), "{arguments:?}");
+    }
+    // Who watches sees it come.
+    let watch = sandbox.start(&["watch", "job"]);
+    watch.wait_for_line("job: never taken", SOON).unwrap();
+    assert!(!sandbox.dir.join("leases.db").exists());
+    assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
+    watch.wait_for_line("job: vacant", SOON).unwrap();
+    let missing = sandbox.path("no/such/folder.db");
+    let told = sandbox.tenure(&["status", "--store", &format!("sqlite:{missing}")]);
+    assert_ne!(told.code, 0, "{told:?}");
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn what_is_said_of_a_lock_is_in_its_record_and_its_pages_are_served() {
     assert_eq!(ended.code, 0, "{ended:?}");
     let lease = sandbox.lease("a");
     assert_eq!(
-        (&lease["holder"], &lease["note"], &lease["ttl_ms"]),
+        (&lease["last_holder"], &lease["note"], &lease["ttl_ms"]),
         (&"host-1".into(), &"rack 3".into(), &20_000.into())
     );
 }

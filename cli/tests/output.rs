@@ -5,7 +5,10 @@ use crate::common::{SOON, Sandbox, UNHURRIED, bare, ended, exit_code, json};
 #[test]
 fn status_shows_every_lease_in_a_table() {
     let sandbox = Sandbox::new("status");
-    let nothing = format!("no leases in sqlite at {}\n", sandbox.path("leases.db"));
+    let nothing = format!(
+        "no leases in sqlite at {}, which nobody has made yet\n",
+        sandbox.path("leases.db")
+    );
     assert_eq!(sandbox.tenure(&["status"]).stdout, nothing);
     let _holder = sandbox.run(
         &["--candidate", "host-7", "--note", "rack 3"],
@@ -56,6 +59,25 @@ fn status_in_json_has_every_number() {
         "tokens start at the clock"
     );
     assert_eq!(lease["asked_to_step_down"], false);
+    assert!(lease["began_ago_ms"].is_u64(), "{lease}");
+}
+
+#[test]
+fn who_held_a_lease_last_is_not_told_to_hold_it() {
+    let sandbox = Sandbox::new("last-holder");
+    let run = ["run", "--candidate", "host-7", "job", "--", "true"];
+    assert_eq!(sandbox.tenure(&run).code, 0);
+    let lease = sandbox.lease("job");
+    assert!(
+        lease["holder"].is_null() && lease["incarnation"].is_null(),
+        "{lease}"
+    );
+    assert_eq!(
+        (&lease["state"], &lease["last_holder"]),
+        (&"vacant".into(), &"host-7".into())
+    );
+    let table = sandbox.tenure(&["status"]).stdout;
+    assert!(table.contains(" (host-7#"), "{table}");
 }
 
 #[test]
@@ -375,7 +397,12 @@ fn the_log_is_json_where_it_is_asked_for_and_the_words_stay_words() {
         .lines()
         .map(json)
         .find(|line| line["message"] == "Leadership acquired");
-    assert_eq!(acquired.expect(&log)["level"], "INFO");
+    let acquired = acquired.expect(&log);
+    assert_eq!(acquired["level"], "INFO");
+    // A collector that has once taken them for numbers drops what comes as text.
+    for number in ["token", "terms", "ttl_ms", "round_trip_ms"] {
+        assert!(acquired[number].is_number(), "{number}: {acquired}");
+    }
     let log = run(&["--output", "json", "--log-format", "text"]);
     assert!(
         log.contains("Leadership acquired") && !log.starts_with('{'),

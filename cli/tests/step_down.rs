@@ -230,7 +230,7 @@ fn stepping_down_what_nobody_holds_is_done_at_once() {
     let sandbox = Sandbox::new("nobody");
     // Mistyped, or another user's store: the script that goes on to deploy says which.
     let place = sandbox.path("leases.db");
-    let never = format!("lease \"job\": never taken in sqlite at {place}\n");
+    let never = format!("lease \"job\": never taken in sqlite at {place}, which nobody has made yet\n");
     let told = |options: &[&str]| {
         let ended = sandbox.tenure(&[&["step-down", "job"], options].concat());
         assert_eq!(ended.code, 0, "{ended:?}");

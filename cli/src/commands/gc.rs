@@ -23,7 +23,11 @@ pub(crate) async fn gc(
     form: Form,
     voice: Voice,
 ) -> Result<u8, Failure> {
-    let store = Place::find(store)?.open_to_purge().await?;
+    let place = Place::find(store)?;
+    if place.unused().is_some() {
+        return done(0, 0, arguments.dry_run, form, voice);
+    }
+    let store = place.open_to_purge().await?;
     let mut page = Purge {
         prefix: arguments.prefix.clone(),
         after: None,
@@ -65,14 +69,18 @@ pub(crate) async fn gc(
         };
         voice.say("noted", text, json!({}));
     }
-    match (form, arguments.dry_run) {
-        (Form::Json, true) => {}
-        (Form::Json, false) => {
-            output::print(&format!("{}\n", json!({"unused": unused, "removed": removed})))?
-        }
-        (Form::Text, true) => {
+    done(unused, removed, arguments.dry_run, form, voice)
+}
+
+/// Says what came of it.
+fn done(unused: u64, removed: u64, is_dry: bool, form: Form, voice: Voice) -> Result<u8, Failure> {
+    match (form, is_dry) {
+        (Form::Text | Form::Json, true) => {
             let text = format!("{unused} unused records; nothing was removed");
             voice.say("looked", &text, json!({"unused": unused}));
+        }
+        (Form::Json, false) => {
+            output::print(&format!("{}\n", json!({"unused": unused, "removed": removed})))?
         }
         // Cron mails what is printed.
         (Form::Text, false) if voice.is_quiet() => {}

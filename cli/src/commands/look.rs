@@ -4,6 +4,7 @@ use crate::arguments::Selection;
 use crate::exit::{Code, Failure};
 use crate::output::{Row, Rows, clean};
 use crate::place::Place;
+use serde_json::{Value, json};
 use std::future::Future;
 use std::time::Duration;
 use tenure::core::{Fault, Listed, Page, Scope};
@@ -18,7 +19,7 @@ pub(crate) const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// The store that is looked at.
 pub(crate) struct Viewed {
-    /// `None` where nobody has used the default one yet.
+    /// `None` where nobody has made its file yet.
     pub(crate) store: Option<SharedStore>,
     kind: &'static str,
     pub(crate) location: String,
@@ -49,7 +50,20 @@ impl Viewed {
 
     /// Which it is, for people: the default one is another for each user.
     pub(crate) fn shown(&self) -> String {
+        match self.store {
+            Some(_) => self.place(),
+            None => format!("{}, which nobody has made yet", self.place()),
+        }
+    }
+
+    /// Which it is, whether or not it is there.
+    pub(crate) fn place(&self) -> String {
         format!("{} at {}", self.kind, clean(&self.location))
+    }
+
+    /// Which it is, for programs.
+    pub(crate) fn in_json(&self) -> Value {
+        json!({"kind": self.kind, "location": self.location})
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) async fn status(
             let fences = fences.map(|marks| marks.iter().map(json_of_listed).collect::<Vec<Value>>());
             format!(
                 "{}\n",
-                json!({"store": viewed.location, "leases": leases, "fences": fences})
+                json!({"store": viewed.in_json(), "leases": leases, "fences": fences})
             )
         }
     })?;

@@ -5,6 +5,7 @@ use crate::exit::{Code, Failure};
 use crate::output;
 use crate::place::{Credentials, Place};
 use serde_json::json;
+use tenure::core::StoreTraits;
 
 /// What becomes of the statements of a set-up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +40,7 @@ pub(crate) async fn store(
         Some("redis+quorum" | "rediss+quorum") if statements == Statements::Run => {
             tenure::redis::QuorumStore::init(&url).await?;
             let store = place.open().await?;
-            said(&store.traits().location, form)
+            said(&store.traits(), form)
         }
         _ if statements == Statements::Printed => Err(Failure::new(
             Code::Usage,
@@ -47,7 +48,7 @@ pub(crate) async fn store(
         )),
         _ => {
             let store = place.open().await?;
-            said(&store.traits().location, form)
+            said(&store.traits(), form)
         }
     }
 }
@@ -63,7 +64,7 @@ async fn postgres(url: &str, statements: Statements, form: Form) -> Result<u8, F
     PostgresStore::init(url).await?;
     // What was made is looked at as every candidate will.
     let store = PostgresStore::connect(url).await?;
-    said(&store.traits().location, form)
+    said(&store.traits(), form)
 }
 
 #[cfg(feature = "mysql")]
@@ -76,13 +77,17 @@ async fn mysql(url: &str, statements: Statements, form: Form) -> Result<u8, Fail
     }
     MysqlStore::init(url).await?;
     let store = MysqlStore::connect(url).await?;
-    said(&store.traits().location, form)
+    said(&store.traits(), form)
 }
 
-fn said(location: &str, form: Form) -> Result<u8, Failure> {
+fn said(traits: &StoreTraits, form: Form) -> Result<u8, Failure> {
+    let StoreTraits { kind, location, .. } = traits;
     output::print(&match form {
         Form::Text => output::line(&format!("{location}: is set up for leases and fences")),
-        Form::Json => format!("{}\n", json!({"store": location, "ready": true})),
+        Form::Json => format!(
+            "{}\n",
+            json!({"store": {"kind": kind, "location": location}, "ready": true})
+        ),
     })?;
     Ok(0)
 }

@@ -1,7 +1,7 @@
 //! `tenure watch`.
 
 use super::hints::Hints;
-use super::look::Chosen;
+use super::look::{Chosen, Viewed};
 use crate::arguments::{Form, SelectArguments};
 use crate::exit::Failure;
 use crate::output::{self, Row, Rows, Voice, clean, json_of, line_of, table_of};
@@ -54,11 +54,23 @@ async fn show(
     voice: Voice,
 ) -> Result<Infallible, Failure> {
     let chosen = Chosen::new(arguments.selection(matches)?)?;
-    let store = super::open(store).await?;
-    let traits = store.traits();
-    let mut hints = Hints::follow(&store, chosen.scopes());
     let live = form == Form::Text && std::io::stdout().is_terminal();
     let mut shown = Shown::default();
+    let store = loop {
+        let viewed = Viewed::open(store).await?;
+        let Some(store) = viewed.store.clone() else {
+            let rows = chosen.read_in(&viewed).await?;
+            output::print(&match live {
+                true => format!("{CLEAR}{}\n\n{}", viewed.shown(), table_of(&rows)),
+                false => shown.changes(&rows, form),
+            })?;
+            tokio::time::sleep(LOOK_EVERY_UNTOLD).await;
+            continue;
+        };
+        break store;
+    };
+    let traits = store.traits();
+    let mut hints = Hints::follow(&store, chosen.scopes());
     let mut failing = false;
     // The first look decides whether the store can be read at all.
     let mut rows = chosen.read(&*store).await?;

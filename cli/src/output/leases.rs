@@ -73,7 +73,11 @@ impl Row {
         [
             name,
             state,
-            clean(&lease.holder.to_string()),
+            match lease.occupancy() {
+                Occupancy::Held => clean(&lease.holder.to_string()),
+                // Who held it last.
+                Occupancy::Expired | Occupancy::Vacant => format!("({})", clean(&lease.holder.to_string())),
+            },
             lease.token.to_string(),
             lease.terms.to_string(),
             short(lease.remaining),
@@ -136,26 +140,30 @@ pub(crate) fn line_of(row: &Row) -> String {
     })
 }
 
-/// One lease for programs: durations in milliseconds, `state` as in the table.
+/// One lease for programs: durations in milliseconds, `state` as in the table. Who held it last is its holder only while it is held.
 pub(crate) fn json_of(row: &Row) -> Value {
     match row {
         Row::Never(name) => json!({"name": name.as_str(), "state": row.state()}),
         Row::Unreadable { key, error } => {
             json!({"name": key, "state": row.state(), "error": error.message})
         }
-        Row::Lease(lease) => json!({
-            "name": lease.name.as_str(),
-            "state": row.state(),
-            "holder": lease.holder.id.as_str(),
-            "incarnation": lease.holder.incarnation.to_string(),
-            "token": lease.token.number(),
-            "terms": lease.terms,
-            "remaining_ms": in_json(lease.remaining),
-            "held_for_ms": in_json(lease.held_for),
-            "renewed_ago_ms": in_json(lease.renewed_ago),
-            "ttl_ms": lease.ttl.as_millis(),
-            "asked_to_step_down": lease.asked_to_step_down,
-            "note": lease.note.as_str(),
-        }),
+        Row::Lease(lease) => {
+            let holder = (lease.occupancy() == Occupancy::Held).then_some(&lease.holder);
+            json!({
+                "name": lease.name.as_str(),
+                "state": row.state(),
+                "holder": holder.map(|holder| holder.id.as_str()),
+                "incarnation": holder.map(|holder| holder.incarnation.to_string()),
+                "last_holder": lease.holder.id.as_str(),
+                "token": lease.token.number(),
+                "terms": lease.terms,
+                "remaining_ms": in_json(lease.remaining),
+                "began_ago_ms": in_json(lease.held_for),
+                "renewed_ago_ms": in_json(lease.renewed_ago),
+                "ttl_ms": lease.ttl.as_millis(),
+                "asked_to_step_down": lease.asked_to_step_down,
+                "note": lease.note.as_str(),
+            })
+        }
     }
 }

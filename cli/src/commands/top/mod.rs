@@ -3,7 +3,7 @@
 mod scene;
 mod view;
 
-use super::look::Chosen;
+use super::look::{Chosen, Viewed};
 use crate::arguments::{Selection, TopArguments};
 use crate::exit::{Code, Failure};
 use crate::supervise::ignored_at_start;
@@ -14,7 +14,6 @@ use std::future::poll_fn;
 use std::io::IsTerminal;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use tenure::SharedStore;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -33,10 +32,9 @@ pub(crate) async fn top(arguments: &TopArguments, store: Option<&str>) -> Result
             "top needs a terminal; for programs there are tenure status --output json, and tenure watch",
         ));
     }
-    let opened = super::open(store).await?;
-    let traits = opened.traits();
-    let shown = format!("{} at {}", traits.kind, traits.location);
-    let mut looks = looks(opened, arguments);
+    let viewed = Viewed::open(store).await?;
+    let shown = viewed.place();
+    let mut looks = looks(viewed, store.map(str::to_owned), arguments);
     let mut keys = keys();
     let no_signal = |error| Failure::new(Code::Internal, format!("cannot wait for signals: {error}"));
     let mut ends = Ends::take_in().map_err(no_signal)?;
@@ -102,7 +100,7 @@ impl Ends {
 type Look = Result<(crate::output::Rows, Instant), String>;
 
 /// Looks again and again, whether or not it is drawn.
-fn looks(store: SharedStore, arguments: &TopArguments) -> mpsc::Receiver<Look> {
+fn looks(mut viewed: Viewed, store: Option<String>, arguments: &TopArguments) -> mpsc::Receiver<Look> {
     let (sender, looks) = mpsc::channel(1);
     let every = arguments.every;
     let chosen = Chosen::new(Selection::Prefix {
@@ -114,7 +112,13 @@ fn looks(store: SharedStore, arguments: &TopArguments) -> mpsc::Receiver<Look> {
         loop {
             let sent = Instant::now();
             // Each of its requests is waited for by itself: a store with many leases may take long, and answers all the while.
-            let look = chosen.read(&*store).await;
+            let look = async {
+                if viewed.store.is_none() {
+                    viewed = Viewed::open(store.as_deref()).await?;
+                }
+                chosen.read_in(&viewed).await
+            };
+            let look = look.await;
             let look = look.map(|rows| (rows, sent)).map_err(|failure| failure.message);
             if sender.send(look).await.is_err() {
                 return;

@@ -1,5 +1,6 @@
 //! `tenure history`.
 
+use super::ends::code_in;
 use super::look::{Viewed, answer};
 use crate::arguments::{Form, HistoryArguments};
 use crate::exit::Failure;
@@ -42,13 +43,16 @@ pub(crate) async fn history(
     };
     output::print(&match form {
         Form::Text if terms.is_empty() => output::line(&format!(
-            "lease \"{name}\": no term was noted in {}",
+            "lease \"{name}\": no term was noted in {} (tenure run notes them; tenure lock and programs do not)",
             viewed.shown()
         )),
         Form::Text => table(&terms, latest),
         Form::Json => {
             let terms: Vec<Value> = terms.iter().map(|term| in_json_of(term, latest)).collect();
-            format!("{}\n", json!({"name": name.as_str(), "terms": terms}))
+            format!(
+                "{}\n",
+                json!({"store": viewed.in_json(), "name": name.as_str(), "terms": terms})
+            )
         }
     })?;
     Ok(0)
@@ -89,6 +93,7 @@ fn in_json_of(term: &PastTerm, latest: Latest) -> Value {
         "began_ago_ms": in_json(term.began_ago),
         "led_for_ms": term.end.as_ref().map(|(led, _)| in_json(*led)),
         "end": term.end.as_ref().map(|(_, end)| end.as_str()),
+        "exit_code": term.end.as_ref().and_then(|(_, end)| code_in(end)),
         "leads": latest == Latest::Leads(term.token),
     })
 }

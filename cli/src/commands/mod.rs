@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod doctor;
+mod ends;
 mod explain;
 pub(crate) mod fence;
 mod gc;

@@ -6,18 +6,17 @@ use super::opening::Waiting;
 use super::order;
 use super::waiting::Waited;
 use crate::arguments::{Again, Patience};
+use crate::commands::ends::{code_of, in_words, kept_in_words};
 use crate::endpoint::{Board, Left};
 use crate::exit::{Code, Failure, of_signal};
 use crate::manager;
 use crate::output::{Voice, in_json, short};
 use crate::recording::{Spans, TermSpan};
 use crate::supervise::{
-    EndedByFault, Ending, Hooks, Job, Signals, Surroundings, WHERE_IT_IS, Why, Work, processes_in_words,
-    supervise,
+    EndedByFault, Ending, Hooks, Job, Signals, Surroundings, WHERE_IT_IS, Why, Work, supervise,
 };
 use rustix::process::Signal;
 use serde_json::json;
-use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,10 +156,10 @@ impl Turn<'_> {
             ))
         );
         let led = began.elapsed();
-        if let (Some(linger), Ok((Ending::ByItself(status, _), _))) = (self.linger, &supervised) {
+        if let (Some(linger), Ok((Ending::ByItself(status, left), _))) = (self.linger, &supervised) {
             // At once: who asks meanwhile how the night went is not to be told that it goes on.
             if let (Some(chronicle), Some(noted)) = (&self.chronicle, noted.take()) {
-                let how = how.replacen("given back", &format!("kept for {}", short(linger)), 1);
+                let how = kept_in_words(*status, *left, linger);
                 chronicle.end(noted, led, &how).await;
             }
             self.lingers(&name, token, *status, linger);
@@ -313,37 +312,14 @@ impl Turn<'_> {
         let why = match departure.await {
             Some(ReleaseOutcome::Released | ReleaseOutcome::LostBefore(_)) => return None,
             Some(unconfirmed) => unconfirmed.to_string(),
-            None => format!("not confirmed within {}", short(began.elapsed())),
+            None => format!(
+                "not confirmed within {}; tenure doctor examines the store",
+                short(began.elapsed())
+            ),
         };
         Some(format!(
             "lease \"{name}\": could not be given back for certain ({why}); unless it was, it expires by itself within {}",
             timing.ttl()
         ))
-    }
-}
-
-/// How a term ended, for its history.
-fn in_words(ending: &Ending) -> String {
-    match ending {
-        Ending::ByItself(status, 0) => format!("given back: the command ended with {status}"),
-        Ending::ByItself(status, left) => format!(
-            "given back: the command ended with {status}, and {} with it",
-            processes_in_words(*left)
-        ),
-        Ending::OnSignal(status) => format!("given back on a signal: the command ended with {status}"),
-        Ending::NotBegun(_) => "given back on a signal: the command was not started".to_owned(),
-        Ending::Ended(Why::Asked) => "handed over: asked to step down".to_owned(),
-        Ending::Ended(Why::Unwell(why)) => format!("given back: {why}"),
-        Ending::Ended(Why::Lost(why)) => format!("lost: {why}"),
-        Ending::Unkillable => "not given back: a part of the command cannot be killed".to_owned(),
-    }
-}
-
-/// The code of a command that ended: its own, or 128 and the number of the signal that ended it.
-fn code_of(status: ExitStatus) -> u8 {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
-        (None, Some(signal)) => of_signal(signal),
-        (None, None) => Code::Internal.number(),
     }
 }

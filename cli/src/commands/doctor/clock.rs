@@ -126,11 +126,20 @@ fn judge(seen: Seen, timing: &Timing, time: Duration) -> (Verdict, String, Optio
         let repair = "synchronise both clocks (chrony); until then only the fence protects";
         return (Verdict::Bad, detail, Some(repair));
     }
-    let detail = format!(
-        "no step within {}, as fast as ours to within {:.0} parts of a million",
-        short(time),
-        (seen.rate.abs() + seen.rate_uncertain).ceil()
-    );
+    let off = (seen.rate.abs() + seen.rate_uncertain).ceil();
+    let allowed = 2 * bound;
+    let detail = match off > f64::from(allowed) {
+        // Not a finding: it was not looked at for long enough to tell.
+        true => format!(
+            "no step within {}, too short a look to see whether it runs off ours by {allowed} parts of a million; --clock-for 10m \
+             does",
+            short(time)
+        ),
+        false => format!(
+            "no step within {}, as fast as ours to within {off:.0} parts of a million, of {allowed} allowed",
+            short(time)
+        ),
+    };
     (Verdict::Good, detail, None)
 }
 

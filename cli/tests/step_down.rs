@@ -123,7 +123,8 @@ fn a_term_that_is_over_is_told_as_that_and_its_command_is_killed_and_not_asked()
         assert_eq!(exit_code(holder), 79);
         let said: Vec<String> = holder.lines().into_iter().map(|line| line.text).collect();
         assert!(
-            said.iter().any(|line| line.contains("it expired or was broken")),
+            said.iter()
+                .any(|line| line.contains("sh with it: it expired or was broken")),
             "{said:?}"
         );
         assert!(!said.iter().any(|line| line.contains("doubtful")), "{said:?}");

@@ -14,26 +14,46 @@ pub struct Loss {
     pub cause: Cause,
 }
 
-impl fmt::Display for Loss {
+impl Loss {
+    /// Why it ended, in words, for whoever has said already which term it was.
+    #[must_use]
+    pub fn why(&self) -> impl fmt::Display + '_ {
+        Why(&self.cause)
+    }
+}
+
+/// A cause, in words.
+struct Why<'a>(&'a Cause);
+
+impl fmt::Display for Why<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, token, cause } = self;
-        write!(f, "lease \"{name}\", token {token}: ")?;
-        match cause {
+        match self.0 {
             Cause::GivenBack => f.write_str("it was released"),
             Cause::Succeeded { token, by } => {
                 let by = by.as_ref().map_or("another".to_owned(), Candidate::to_string);
-                write!(f, "lost to {by}, token {token}")
+                write!(f, "it passed to {by}, token {token}")
             }
-            Cause::Vanished => f.write_str("lost: it expired or was broken in the store"),
+            Cause::Vanished => f.write_str("it expired or was broken in the store"),
             Cause::Deadline(Some(error)) => {
-                write!(f, "lost: it could not be renewed before its deadline ({error})")
+                write!(f, "it could not be renewed before its deadline ({error})")
             }
-            Cause::Deadline(None) => f.write_str("lost: its deadline passed without a renewal"),
+            Cause::Deadline(None) => f.write_str("its deadline passed without a renewal"),
             Cause::NoProgress(idle_for) => {
-                write!(f, "lost: no progress for {idle_for:.0?}, so it was not renewed")
+                write!(f, "no progress for {idle_for:.0?}, so it was not renewed")
             }
-            Cause::MaxHold(max) => write!(f, "lost: it was held for {max:?}, the longest allowed (max_hold)"),
+            Cause::MaxHold(max) => write!(f, "it was held for {max:?}, the longest allowed (max_hold)"),
         }
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, token, cause } = self;
+        let lost = match cause {
+            Cause::GivenBack => "",
+            _ => "lost: ",
+        };
+        write!(f, "lease \"{name}\", token {token}: {lost}{}", self.why())
     }
 }
 

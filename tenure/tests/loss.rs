@@ -42,6 +42,21 @@ async fn a_store_that_takes_no_writes_ends_the_term_at_its_deadline_and_not_befo
 }
 
 #[tokio::test]
+async fn a_loss_says_why_in_words_that_do_not_repeat_which_term_it_was() {
+    let site = Site::new();
+    let election = Site::election_of(site.store(), "first", enduring_timing());
+    let leadership = soon("the campaign", election.campaign()).await.unwrap();
+    // The next renewal finds nothing.
+    site.lock().execute_batch("DELETE FROM lease; COMMIT").unwrap();
+    let loss = soon("the loss", leadership.lost()).await;
+    assert_eq!(loss.cause, Cause::Vanished);
+    let why = loss.why().to_string();
+    assert_eq!(why, "it expired or was broken in the store");
+    let term = format!("lease \"job\", token {}", leadership.token());
+    assert_eq!(loss.to_string(), format!("{term}: lost: {why}"));
+}
+
+#[tokio::test]
 async fn an_outage_shorter_than_promised_costs_nothing() {
     let site = Site::new();
     // The other half of what is promised, some three seconds, is the machine's.

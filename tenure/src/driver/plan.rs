@@ -1,6 +1,7 @@
 //! What a driver is started with.
 
 use super::Meter;
+use super::jitter::jitter;
 use crate::lock::OwnerTag;
 use crate::registry::SharedStore;
 use std::time::Duration;
@@ -76,8 +77,45 @@ pub(crate) struct BackOff {
     pub(crate) pause_max: Duration,
 }
 
+impl BackOff {
+    /// Each twice as long as the one before, up to the longest, however long somebody wants to be left alone; and each with a
+    /// jitter of its own.
+    pub(crate) fn pauses(self) -> impl Iterator<Item = Duration> {
+        std::iter::successors(Some(self.base), |pause| Some(pause.saturating_mul(2)))
+            .map(move |pause| pause.min(self.pause_max).saturating_add(jitter(self.jitter_max)))
+    }
+}
+
 /// Keeps every step of an engine.
 pub(crate) trait Recorder: Send {
     /// Takes a step down, without waiting for anything. Dropping a recorder finishes what it has taken.
     fn record(&mut self, at: Moment, input: &Input, actions: &Actions);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::BackOff;
+    use std::time::Duration;
+
+    #[test]
+    fn looks_come_after_pauses_that_double_up_to_their_cap_and_are_longer_by_the_jitter_at_most() {
+        let milliseconds = Duration::from_millis;
+        let back_off = BackOff {
+            base: milliseconds(50),
+            jitter_max: milliseconds(20),
+            pause_max: milliseconds(150),
+        };
+        let drawn: Vec<_> = back_off.pauses().take(200).collect();
+        for (number, pause) in drawn.iter().enumerate() {
+            let least = milliseconds(*[50, 100].get(number).unwrap_or(&150));
+            assert!(
+                (least..=least + back_off.jitter_max).contains(pause),
+                "{number}: {drawn:?}"
+            );
+        }
+        assert!(
+            drawn[2..].iter().any(|pause| *pause != drawn[2]),
+            "nothing is drawn: {drawn:?}"
+        );
+    }
 }

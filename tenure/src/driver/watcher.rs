@@ -1,7 +1,6 @@
 //! Keeps a watch on one lease: starts it again when it breaks, and says so.
 
 use super::caught::caught;
-use super::jitter::jitter;
 use super::plan::BackOff;
 use crate::clock;
 use crate::registry::SharedStore;
@@ -267,20 +266,12 @@ async fn beside<T>(looking: &mut Option<Looking<'_>>, awaited: impl Future<Outpu
 
 /// Tells again and again that something may have been missed, ever more seldom, until nobody listens.
 async fn keep_looking(hint: WatchEvent, back_off: BackOff, hints: &mpsc::Sender<WatchEvent>) {
-    for pause in pauses(back_off) {
+    for pause in back_off.pauses() {
         sleep(pause).await;
         if hints.send(hint.clone()).await.is_err() {
             return;
         }
     }
-}
-
-/// Each twice as long as the one before, up to the longest, however long somebody wants to be left alone; and each with a jitter
-/// of its own.
-fn pauses(back_off: BackOff) -> impl Iterator<Item = Duration> {
-    let longest = back_off.pause_max;
-    std::iter::successors(Some(back_off.base), |pause| Some(pause.saturating_mul(2)))
-        .map(move |pause| pause.min(longest).saturating_add(jitter(back_off.jitter_max)))
 }
 
 /// What is told where something may have been missed.
@@ -361,33 +352,4 @@ fn look(name: &LeaseName) -> WatchEvent {
 
 fn panicked() -> StoreError {
     StoreError::not_applied(Fault::Internal, "the store has panicked")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::pauses;
-    use crate::driver::BackOff;
-    use std::time::Duration;
-
-    #[test]
-    fn looks_come_after_pauses_that_double_up_to_their_cap_and_are_longer_by_the_jitter_at_most() {
-        let milliseconds = Duration::from_millis;
-        let back_off = BackOff {
-            base: milliseconds(50),
-            jitter_max: milliseconds(20),
-            pause_max: milliseconds(150),
-        };
-        let drawn: Vec<_> = pauses(back_off).take(200).collect();
-        for (number, pause) in drawn.iter().enumerate() {
-            let least = milliseconds(*[50, 100].get(number).unwrap_or(&150));
-            assert!(
-                (least..=least + back_off.jitter_max).contains(pause),
-                "{number}: {drawn:?}"
-            );
-        }
-        assert!(
-            drawn[2..].iter().any(|pause| *pause != drawn[2]),
-            "nothing is drawn: {drawn:?}"
-        );
-    }
 }

@@ -65,9 +65,11 @@ pub use registry::{Registry, SharedPurge, SharedStore};
 pub use release::ReleaseOutcome;
 pub use tenure_core as core;
 pub use tenure_core::{
-    Authority, Bump, Candidate, Cause, Claimed, Departure, End, Event, Fence, FenceError, FencingToken,
-    Lease, LeaseName, LeaseStore, ListedMark, Mark, MarkPage, Moment, Predecessor, Priority, PriorityError,
-    ResourceName, StoreError, Term, Timing, TimingError, TimingOptions, Ttl,
+    Answer, Attempt, Authority, Bump, Candidate, CandidateId, Cause, Certainty, Claimed, Cursor, Departure,
+    End, Event, Fault, Fence, FenceError, FencingToken, Grant, Horizon, Incarnation, Lease, LeaseName,
+    LeasePurge, LeaseStore, ListedMark, Mark, MarkPage, Moment, NameError, NameFault, Note, NoteTooLong,
+    Occupancy, Predecessor, Priority, PriorityError, Promises, Released, ResourceName, StoreError, Term,
+    Timing, TimingError, TimingOptions, TokenError, Ttl, TtlError, Violation,
 };
 pub use tenure_watermark::{Admission, Watermark, WatermarkView};
 

@@ -66,6 +66,7 @@ mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 mod registry;
+mod root_names;
 #[cfg(any(
     feature = "redis",
     feature = "postgres",

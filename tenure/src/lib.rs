@@ -42,6 +42,7 @@ mod lock;
 mod loss;
 #[cfg(feature = "metrics")]
 pub mod metrics;
+mod opening;
 #[cfg(feature = "trace")]
 mod recording;
 mod registry;

@@ -180,9 +180,8 @@ impl Registry {
     /// Opens the store of a URL with the schemes that are [compiled in](Self::compiled_in).
     ///
     /// # Errors
-    /// As [`open`](Self::open). A store on a server that does not answer at this moment is one: try again unless the fault
-    /// [is a misconfiguration](tenure_core::Fault::is_misconfiguration), or leave that to what supervises the process. Once it
-    /// is open, what is away is waited for.
+    /// As [`open`](Self::open). A store on a server that does not answer at this moment is one:
+    /// [`connect_within`](Self::connect_within) waits for it. Once it is open, what is away is waited for.
     pub async fn connect(url: &str) -> Result<SharedStore, StoreError> {
         Self::compiled_in().open(url).await
     }

@@ -61,6 +61,7 @@ mod mysql;
 #[cfg(feature = "nats")]
 mod nats;
 mod observing;
+mod opening;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]

@@ -1,10 +1,12 @@
-//! What an observer makes of a store that shows what it knew before.
+//! Who only looks, and what an observer makes of a store that shows what it knew before.
 use crate::harness::{Site, long_timing, pass_on, soon};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenure::core::{Answer, Lease};
-use tenure::{Election, LeaseName, LeaseStore, Observation, SharedStore, StoreError};
+use tenure::core::Page;
+use tenure::{
+    Answer, Election, Lease, LeaseName, LeaseStore, Observation, Observer, SharedStore, StoreError,
+};
 use tenure_testkit::eventually_async;
 
 /// A real store, until it shows an old record.
@@ -66,4 +68,29 @@ async fn an_observer_passes_over_an_old_record_and_looks_again_soon() {
         matches!(&seen, Observation::Free(Some(lease)) if lease.token == token),
         "{seen:?}"
     );
+}
+
+#[tokio::test]
+async fn who_leads_is_seen_without_a_candidacy_and_leaves_no_record() {
+    let site = Site::new();
+    let store = site.store();
+    let mut observer = Observer::of(store.clone(), "job").unwrap();
+    let seen = soon("the first look", observer.next()).await;
+    assert!(matches!(seen, Observation::Free(None)), "{seen:?}");
+    let all = Page {
+        prefix: String::new(),
+        after: None,
+        limit: 10,
+    };
+    assert!(store.list(&all).await.unwrap().leases.is_empty(), "it took part");
+    let leadership = soon("the term", site.election("first").campaign()).await.unwrap();
+    let seen = soon("who leads", observer.next()).await;
+    assert!(
+        matches!(&seen, Observation::Held(lease) if lease.token == leadership.token()),
+        "{seen:?}"
+    );
+    leadership.step_down().await;
+    let seen = soon("that nobody does", observer.next()).await;
+    assert!(matches!(&seen, Observation::Free(Some(_))), "{seen:?}");
+    assert!(Observer::of(store, "").is_err());
 }

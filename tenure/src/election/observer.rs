@@ -8,7 +8,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tenure_core::{FencingToken, Lease, LeaseName, Occupancy, Scope, StoreError, Timing, WatchEvent};
+use tenure_core::{
+    FencingToken, Lease, LeaseName, NameError, Occupancy, Scope, StoreError, Timing, WatchEvent,
+};
 
 /// What was seen of a lease.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,6 +43,15 @@ struct State {
 }
 
 impl Observer {
+    /// Observes who leads, for whoever is no candidate: it writes nothing, and needs no thread of its own. Where the store tells
+    /// nothing of changes, it looks every 30 s while nobody leads.
+    ///
+    /// # Errors
+    /// [`NameError`]: the name is no name of a lease.
+    pub fn of(store: SharedStore, name: impl AsRef<str>) -> Result<Self, NameError> {
+        Ok(Self::new(store, LeaseName::new(name)?, &Timing::batch()))
+    }
+
     pub(super) fn new(store: SharedStore, name: LeaseName, timing: &Timing) -> Self {
         let state = State {
             store,

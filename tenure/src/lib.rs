@@ -1,12 +1,29 @@
 //! Tenure elects exactly one process to do a job, over the store a team already runs, and gives the elected
 //! process a **fencing token** that the data path checks.
 //!
+//! | who wants | begins at |
+//! |---|---|
+//! | one of several processes to do a job, once or for ever | [`Election`] |
+//! | locks, one or many thousands | [`LockManager`] |
+//! | to see who leads, and not to take part | [`Observer::of`]; of a lock [`LockManager::holder`] |
+//! | a store by its URL | [`Registry::connect`]; [`Registry::connect_within`] waits for one that is away |
+//! | late writes to be refused | a [`Fence`]: [`Leadership::claim`], [`Lock::claim`] |
+//!
+//! What is awaited needs a tokio runtime with its I/O and time drivers; renewals run on a thread of their own.
+//!
+//! Authority is advice: a process can be paused between asking and acting. The fence is the guarantee. What is promised,
+//! under which assumptions, and which test checks it, is in `GUARANTEES.md` at the root of Tenure's repository, beside
+//! `STORES.md`, which says what each store is worth.
+//!
+//! # Lead
+//!
 //! ```no_run
 //! use tenure::{Election, Registry, ResourceName, sqlite::SqliteFence};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 //! let store = Registry::connect("sqlite:/var/lib/app/leases.db").await?;
-//! let (fence, ledger) = (SqliteFence::new("/var/lib/app/ledger.db")?, ResourceName::new("ledger")?);
+//! let fence = SqliteFence::new("/var/lib/app/ledger.db")?;
+//! let ledger = ResourceName::new("ledger")?;
 //! let election = Election::builder("nightly-settlement", store).build()?;
 //! let leadership = election.campaign().await?;
 //! // First claim, then read: whatever an older leader still writes is refused from here on.
@@ -23,10 +40,99 @@
 //! # }
 //! ```
 //!
-//! What is awaited needs a tokio runtime with its I/O and time drivers; renewals run on a thread of their own.
+//! [`Election::run`] does the same, and campaigns again when the term is lost.
 //!
-//! Authority is advice: a process can be paused between asking and acting. The fence is the guarantee. See
-//! `GUARANTEES.md` for what is promised, under which assumptions, and which test checks it.
+//! # Lock
+//!
+//! A lock is a lease, too, with a token of its own. One manager holds up to 100,000, and extends them all together.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use tenure::{LockManager, Registry};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! let store = Registry::connect("sqlite:/var/lib/app/locks.db").await?;
+//! let manager = LockManager::builder(store).owner_tag("billing").build()?;
+//! let mut lock = manager.try_lock_for("orders/7", Duration::from_secs(12)).await?;
+//! // The work is dropped when the lock is lost. Each of its transactions enters a fence with lock.term().
+//! lock.guard(async { println!("paying order 7") }).await?;
+//! lock.release().await;
+//! manager.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # End at SIGTERM
+//!
+//! Drop the work first, then close: another leads at once. `process::exit` gives nothing back, and the others wait until the
+//! lease has ended.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use tenure::{Election, Registry, Term};
+//! use tokio::signal::unix::{SignalKind, signal};
+//!
+//! # async fn settle(term: Term) {}
+//! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! let mut terminated = signal(SignalKind::terminate())?;
+//! // A program that is started in an outage waits for the store, for five minutes here.
+//! let store = Registry::connect_within("postgres://db1/jobs", Duration::from_secs(300)).await?;
+//! let election = Election::builder("nightly-settlement", store).build()?;
+//! tokio::select! {
+//!     outcome = election.run(|leadership| settle(leadership.term())) => outcome?,
+//!     _ = terminated.recv() => {}
+//! }
+//! // What did not end is dropped by now. This waits until the lease is given back, for a ttl at most.
+//! election.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Features
+//!
+//! A feature compiles a store in, or adds something; it never changes behaviour. [`Registry`] knows the URLs of the stores that are
+//! compiled in.
+//!
+//! | feature | brings | by URLs that begin with |
+//! |---|---|---|
+//! | `sqlite`, the default | SQLite: a file, for the processes of one machine | `sqlite:` |
+//! | `postgres` | PostgreSQL | `postgres://`, `postgresql://` |
+//! | `mysql` | MySQL and MariaDB | `mysql://`, `mariadb://` |
+//! | `mongodb` | MongoDB | `mongodb://`, `mongodb+srv://` |
+//! | `redis` | Redis or Valkey: a server, | `redis://`, `rediss://`, |
+//! | | one that sentinels choose, | `redis+sentinel://`, `rediss+sentinel://`, |
+//! | | or several, of which most must agree | `redis+quorum://`, `rediss+quorum://` |
+//! | `etcd` | etcd | `etcd://`, `etcds://` |
+//! | `nats` | NATS JetStream | `nats://`, `nats+tls://` |
+//! | `http` | the fence over HTTP: a header, and a layer of `tower` | |
+//! | `metrics` | figures of all elections, locks and fences, for the crate `metrics` | |
+//! | `trace` | `ElectionBuilder::trace`: each step of an election in a file, to be replayed | |
+//!
+//! # From the command to the library
+//!
+//! | option of `tenure run` or `tenure lock` | here |
+//! |---|---|
+//! | `--store` | [`Registry::connect_within`] |
+//! | `--ttl`, `--renew`, `--grace` | [`TimingOptions`] for [`ElectionBuilder::timing`], [`LockTimingOptions`] for [`LockManagerBuilder::timing`] |
+//! | `--candidate`, `--note` | the methods of this name of [`ElectionBuilder`] and [`LockManagerBuilder`] |
+//! | `--wait` | [`LockManager::try_lock_for`]; of a campaign a time-out of the runtime's: to drop its future is to withdraw |
+//! | `--no-wait` | [`Election::try_campaign`], [`LockManager::try_lock`] |
+//! | `--once` | [`Election::campaign`], and [`Leadership::guard`] for the work |
+//! | `--keep` | [`Election::run`] |
+//! | `--keep --restart always` | [`Election::run`] in a loop |
+//! | `--fair` | [`LockManagerBuilder::fairness`] |
+//! | `--priority` | [`LockManagerBuilder::priority`]; for an election [`LockManager::turn`] before it campaigns |
+//! | `--heartbeat-file`, `--heartbeat-within` | [`Leadership::progress`], [`ElectionBuilder::progress_within`] |
+//! | `--metrics` | the feature `metrics`, and a recorder of your choice |
+//! | `--trace` | the feature `trace` |
+//!
+//! What is missing there is the command's alone. So is the history of a lease: an election or a lock of this crate notes no terms
+//! that `tenure history` would show, unless the program does so by [`History`].
+//!
+//! # Other names
+//!
+//! What the signatures here say is at the root. What stores and engines say to each other is in [`core`], for whoever writes a
+//! store.
 
 #![forbid(unsafe_code)]
 

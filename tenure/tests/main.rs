@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod asking;
+mod crate_docs;
 mod election;
 mod election_watches;
 #[cfg(feature = "etcd")]

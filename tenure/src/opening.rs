@@ -51,8 +51,9 @@ impl Registry {
                 Ok(outcome) => return outcome,
                 Err(_) => return Err(gave_up(last.unwrap_or_else(silent))),
             };
-            let retry_in = pauses.next().unwrap_or(PAUSES.pause_max).min(left());
-            if retry_in.is_zero() {
+            let retry_in = pauses.next().unwrap_or(PAUSES.pause_max);
+            if retry_in >= left() {
+                sleep(left()).await;
                 return Err(gave_up(error));
             }
             tracing::warn!(target: "tenure", %error, retry_in_ms = milliseconds(retry_in), "Store not opened");

@@ -126,8 +126,8 @@
 //! | `--metrics` | the feature `metrics`, and a recorder of your choice |
 //! | `--trace` | the feature `trace` |
 //!
-//! What is missing there is the command's alone. So is the history of a lease: an election or a lock of this crate notes no terms
-//! that `tenure history` would show, unless the program does so by [`History`].
+//! What is missing there is the command's alone. `tenure history` shows the terms of an election of this crate where the program
+//! spawns [`History::keep`], and those of locks never.
 //!
 //! # Other names
 //!

@@ -23,7 +23,7 @@ impl Loss {
 }
 
 /// A cause, in words.
-struct Why<'a>(&'a Cause);
+pub(crate) struct Why<'a>(pub(crate) &'a Cause);
 
 impl fmt::Display for Why<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

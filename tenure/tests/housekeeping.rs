@@ -264,3 +264,40 @@ async fn only_what_tenure_writes_is_a_place() {
     let record = site.record("job/candidates/5/eu/west").await.unwrap();
     assert!(History::is_kept_by_tenure(&record), "an id may have parts");
 }
+
+#[tokio::test]
+async fn an_election_of_the_library_has_its_terms_noted_where_it_is_asked_to() {
+    let site = Site::new();
+    let election = site.election("first");
+    let history = || History::new(site.store(), name("job"));
+    let keeping = tokio::spawn(history().keep(&election));
+    let first = soon("the first term", election.campaign()).await.unwrap();
+    let token = first.token();
+    first.step_down().await;
+    // The second is broken by somebody else.
+    let second = soon("the second term", election.campaign()).await.unwrap();
+    let told = site.record("job").await.unwrap();
+    let release = Release {
+        name: told.name,
+        incarnation: told.holder.incarnation,
+        token: told.token,
+        attempt: told.attempt,
+    };
+    site.store().release(&[release]).await.remove(0).unwrap();
+    soon("its loss", second.lost()).await;
+    drop(second);
+    election.close().await;
+    drop(election);
+    soon("the last note", keeping).await.unwrap();
+    let terms = history().read().await.unwrap();
+    let ends: Vec<&str> = terms
+        .iter()
+        .map(|term| term.end.as_ref().map_or("none", |(_, end)| end))
+        .collect();
+    assert!(
+        ends[0].starts_with("lost: ") && ends[1] == "given back",
+        "{ends:?}"
+    );
+    assert_eq!((terms.len(), terms[1].token), (2, token));
+    assert!(terms.iter().all(|term| term.holder.as_str() == "first"));
+}

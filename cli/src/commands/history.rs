@@ -43,7 +43,7 @@ pub(crate) async fn history(
     };
     output::print(&match form {
         Form::Text if terms.is_empty() => output::line(&format!(
-            "lease \"{name}\": no term was noted in {} (tenure run notes them; tenure lock and programs do not)",
+            "lease \"{name}\": no term was noted in {} (tenure run notes them; tenure lock does not, nor programs without History::keep)",
             viewed.shown()
         )),
         Form::Text => table(&terms, latest),

@@ -10,6 +10,8 @@
 //! a note, so a lease that is taken and given back for the first time between a look here and the request after it is
 //! used once, until it is taken again.
 
+mod keep;
+
 use crate::identity;
 use crate::lock::{CANDIDATES, Standby};
 use crate::registry::SharedStore;

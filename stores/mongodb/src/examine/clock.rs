@@ -5,7 +5,7 @@ use mongodb::options::{SelectionCriteria, ServerAddress};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::Finding;
-use tenure_remote::clock::{Ahead, SKEW_MAX_MS, apart_at_least_ms, now_ms};
+use tenure_remote::clock::{ASK_NEARER, Ahead, Skew, UNKNOWN, now_ms};
 
 /// How long one server may take to tell its time.
 const MEMBER_TIME_MAX: Duration = Duration::from_secs(2);
@@ -49,16 +49,17 @@ impl Site {
     async fn clock_of(&self, host: &str) -> Option<Ahead> {
         let wanted = ServerAddress::parse(host).ok()?;
         let this_one = SelectionCriteria::Predicate(Arc::new(move |server| *server.address() == wanted));
-        let sent = now_ms();
         let admin = self.client.database("admin");
-        let hello = admin
-            .run_command(doc! { "hello": 1 })
-            .selection_criteria(this_one);
-        let hello = tokio::time::timeout(MEMBER_TIME_MAX, hello.into_future())
-            .await
-            .ok()?
-            .ok()?;
-        Some(Ahead::of(shown_ms(&hello)?, sent))
+        let ask = || async {
+            let hello = admin
+                .run_command(doc! { "hello": 1 })
+                .selection_criteria(this_one.clone());
+            let hello = tokio::time::timeout(MEMBER_TIME_MAX, hello.into_future()).await;
+            let hello = hello.ok().and_then(Result::ok).ok_or(())?;
+            shown_ms(&hello).ok_or(())
+        };
+        // The first request to a server that nobody else asks dials, too.
+        Ahead::asked(ask).await.ok()
     }
 }
 
@@ -123,9 +124,10 @@ impl Judges {
             self.what,
             self.named,
         );
-        Some(match apart_at_least_ms(clocks) > SKEW_MAX_MS {
-            true => warning("clock", format!("{detail}; {}", self.shifts), self.synchronise),
-            false => good("clock", detail),
+        Some(match Skew::of(clocks) {
+            Skew::Small => good("clock", detail),
+            Skew::Large => warning("clock", format!("{detail}; {}", self.shifts), self.synchronise),
+            Skew::Unknown => warning("clock", format!("{detail}: {UNKNOWN}"), ASK_NEARER),
         })
     }
 
@@ -178,11 +180,16 @@ mod tests {
             apart.detail.contains("router") && apart.detail.contains("700 ms"),
             "{apart:?}"
         );
-        // Of the second, the same that its request shows may be what it stalled for.
-        for close in [[clock(-20, 1), clock(30, 2)], [clock(-400, 1), clock(300, 700)]] {
-            let close = routers.compared(&close).expect("two clocks");
-            assert_eq!(close.verdict, Verdict::Good, "{close:?}");
-        }
+        let close = routers
+            .compared(&[clock(-20, 1), clock(30, 2)])
+            .expect("two clocks");
+        assert_eq!(close.verdict, Verdict::Good, "{close:?}");
+        // The same that the second one's request shows may be what it stalled for: nobody knows.
+        let unknown = routers
+            .compared(&[clock(-400, 1), clock(300, 700)])
+            .expect("two clocks");
+        assert_eq!(unknown.verdict, Verdict::Warning, "{unknown:?}");
+        assert!(unknown.detail.contains("took so long"), "{unknown:?}");
         // Of a client that was given nobody knows the others.
         assert_eq!(routers.compared(&[]), None);
         assert_eq!(routers.alone(Some(3)).verdict, Verdict::Warning);

@@ -5,7 +5,7 @@ use crate::server::Server;
 use crate::site::Site;
 use tenure_core::Finding;
 use tenure_remote::Deed;
-use tenure_remote::clock::{Ahead, now_ms};
+use tenure_remote::clock::{Ahead, finding};
 
 /// A statement that may not take so long would be cut while it waits for a row, or for transactions that have entered.
 const STATEMENT_TIMEOUT_MIN_MS: i64 = 5_000;
@@ -31,29 +31,26 @@ impl Site {
         if server.is_mariadb() {
             findings.extend(self.examine_statement_timeout().await);
         }
-        let sent = now_ms();
-        let theirs_us = match self
-            .ask(Deed::Read, "its clock", &format!("SELECT {NOW_US}"))
-            .await
-        {
-            Ok(rows) => rows.first().and_then(|row| number(row, 0)).unwrap_or_default(),
-            Err(error) => {
-                findings.push(unknown("clock", &error));
-                return findings;
-            }
-        };
-        let clock = Ahead::of(theirs_us / 1_000, sent);
-        let detail = clock.told();
-        findings.push(match clock.is_too_far() {
-            true => warning(
-                "clock",
-                format!("{detail}; a fail-over to a replica with another clock shifts every expiry by the difference"),
-                "synchronise the clocks of all servers (chrony or ntpd), or take ttls far longer",
-            ),
-            false => good("clock", detail),
-        });
+        findings.push(self.examine_clock().await);
         findings
     }
+
+    async fn examine_clock(&self) -> Finding {
+        let asked = format!("SELECT {NOW_US}");
+        let ask = || async {
+            let rows = self.ask(Deed::Read, "its clock", &asked).await?;
+            let told_us = rows.first().and_then(|row| number(row, 0));
+            Ok(told_us.unwrap_or_default() / 1_000)
+        };
+        match Ahead::asked(ask).await {
+            Ok(clock) => finding(
+                clock,
+                "a fail-over to a replica with another clock shifts every expiry by the difference",
+            ),
+            Err(error) => unknown("clock", &error),
+        }
+    }
+
     /// MariaDB's limit on each statement, also on those of procedures; MySQL's is on reading ones outside them alone.
     async fn examine_statement_timeout(&self) -> Option<Finding> {
         const SUBJECT: &str = "statement timeout";

@@ -113,16 +113,27 @@ async fn multixacts_that_are_not_vacuumed_are_told_of() {
     let lock = format!("SELECT FROM {}.mark FOR SHARE", scratch.schema);
     inside.query_one(&lock, &[]).await.unwrap();
     // Of each that goes another comes, and with it another multixact of two.
-    scratch
-        .sql(
-            "DO $$ BEGIN FOR number IN 1..10001 LOOP BEGIN PERFORM FROM {schema}.mark FOR SHARE; RAISE no_data_found; \
-             EXCEPTION WHEN no_data_found THEN NULL; END; END LOOP; END $$",
-        )
-        .await;
+    scratch.sql(&enters_and_leaves(10_001)).await;
     let told = found(&store, "multixacts").await.unwrap();
     assert_eq!(told.verdict, Verdict::Warning, "{told:?}");
     assert!(told.detail.contains("1000"), "{told:?}");
+    assert!(told.detail.contains("of 2 members each"), "{told:?}");
     assert!(told.repair.unwrap().contains("--freeze"));
+    // They share their room with what has more members.
+    let mut beside = Vec::new();
+    for _ in 0..MORE_INSIDE {
+        let client = scratch.client().await;
+        client.batch_execute(&format!("BEGIN; {lock}")).await.unwrap();
+        beside.push(client);
+    }
+    scratch.sql(&enters_and_leaves(LOOKED_INTO)).await;
+    // Its next visitor is one more than are inside.
+    let members = format!("of {} members each", MORE_INSIDE + 2);
+    let told = found(&store, "multixacts").await.unwrap();
+    assert!(told.detail.contains(&members), "{told:?}");
+    for client in beside {
+        client.batch_execute("ROLLBACK").await.unwrap();
+    }
     // As `vacuumdb --all` does, which goes to each database that one can connect to.
     inside.rollback().await.unwrap();
     for database in ["postgres", "template1"] {
@@ -132,6 +143,20 @@ async fn multixacts_that_are_not_vacuumed_are_told_of() {
         client.batch_execute("VACUUM (FREEZE)").await.unwrap();
     }
     assert_eq!(found(&store, "multixacts").await, None);
+}
+
+/// So many of the latest multixacts are looked into.
+const LOOKED_INTO: u32 = 10;
+
+/// How many enter beside the first.
+const MORE_INSIDE: u32 = 5;
+
+/// One after the other enters and leaves.
+fn enters_and_leaves(times: u32) -> String {
+    format!(
+        "DO $$ BEGIN FOR number IN 1..{times} LOOP BEGIN PERFORM FROM {{schema}}.mark FOR SHARE; RAISE no_data_found; \
+         EXCEPTION WHEN no_data_found THEN NULL; END; END LOOP; END $$"
+    )
 }
 
 /// As a server says it whose queue is full.

@@ -12,9 +12,26 @@ const OLD_VERSIONS_MAX: i64 = 10_000;
 /// The queue of notifications takes this much of its room with transactions that are over soon. It holds a flood for a while.
 const QUEUE_USED_MAX: f64 = 0.5;
 
-/// From here on PostgreSQL freezes whole tables as they come, where it is not set otherwise. With 14 members in each, half of the room
-/// for these is used.
+/// From here on PostgreSQL freezes whole tables as they come, where it is not set otherwise.
 const MULTIXACTS_MAX: i64 = 150_000_000;
+
+/// From here on autovacuum works on multixacts whatever is set: half of the room that there is for their members.
+const MULTIXACT_MEMBERS_MAX: i64 = 1 << 31;
+
+/// So many of the latest multixacts are looked into.
+const MULTIXACTS_LOOKED_INTO: i64 = 10;
+
+/// How many multixacts are kept, how many their setting allows, and how many members the latest have on average; nothing where these
+/// are too few. Numbers begin anew behind 2^32 - 1, with 1.
+const MULTIXACTS: &str = "SELECT kept, allowed, ceil(avg(members))::bigint FROM ( \
+     SELECT max(mxid_age(datminmxid))::bigint kept, \
+     current_setting('autovacuum_multixact_freeze_max_age')::bigint allowed, \
+     (array_agg(datminmxid::text::bigint + mxid_age(datminmxid)))[1] AS next \
+     FROM pg_database WHERE datallowconn) multixacts \
+     LEFT JOIN LATERAL (SELECT (next + 4294967296 - number) % 4294967296 AS multixact FROM generate_series(1, LOOKED_INTO) number \
+     WHERE kept >= LOOKED_INTO) latest ON multixact > 0 \
+     LEFT JOIN LATERAL (SELECT count(*) members FROM pg_get_multixact_members(multixact::text::xid)) each ON multixact IS NOT NULL \
+     GROUP BY kept, allowed";
 
 /// What keeps old versions in this database, the oldest first. Since when is shown of others' sessions to `pg_monitor` alone. Who
 /// vacuums shows a snapshot, too, and keeps nothing by it.
@@ -101,23 +118,19 @@ impl Site {
 
     async fn examine_multixacts(&self) -> Option<Finding> {
         const SUBJECT: &str = "multixacts";
-        let asked = format!(
-            "SELECT max(mxid_age(datminmxid))::bigint, \
-             least({MULTIXACTS_MAX}, current_setting('autovacuum_multixact_freeze_max_age')::bigint) FROM pg_database \
-             WHERE datallowconn"
-        );
+        let asked = MULTIXACTS.replace("LOOKED_INTO", &MULTIXACTS_LOOKED_INTO.to_string());
         let found = match self.row_of(&asked).await {
             Ok(row) => row?,
             Err(error) => return Some(unknown(SUBJECT, &error)),
         };
         let number = |index| found.try_get::<_, i64>(index).unwrap_or_default();
-        let kept = number(0);
-        (kept > number(1)).then(|| {
+        let (kept, allowed, members) = (number(0), number(1), number(2));
+        (kept > multixacts_max(members).min(allowed)).then(|| {
             warning(
                 SUBJECT,
                 format!(
-                    "{kept} are kept, and transactions that enter beside others make more: without room for them, no row \
-                     is locked by a second one beside the first"
+                    "{kept} are kept, the latest of {members} members each, and transactions that enter beside others make more: \
+                     without room for them, no row is locked by a second one beside the first"
                 ),
                 FREEZE,
             )
@@ -127,5 +140,32 @@ impl Site {
     async fn row_of(&self, asked: &str) -> Result<Option<Row>, StoreError> {
         let rows = self.ask(Deed::Read, "what is left open", asked, &[]).await?;
         Ok(rows.into_iter().next())
+    }
+}
+
+/// How many multixacts of so many members are too many: they share the room for members.
+fn multixacts_max(members: i64) -> i64 {
+    MULTIXACTS_MAX.min(MULTIXACT_MEMBERS_MAX / members.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MULTIXACTS_MAX, multixacts_max};
+
+    /// The room for members: when it is full, no row is locked by a second one beside the first.
+    const ROOM: i64 = 1 << 32;
+
+    #[test]
+    fn multixacts_are_told_of_while_there_is_room_for_as_many_members_again() {
+        for members in [0, 1, 2, 14] {
+            assert_eq!(multixacts_max(members), MULTIXACTS_MAX, "{members} members");
+        }
+        for members in [15, 35, 100, 10_000] {
+            let taken = multixacts_max(members) * members;
+            assert!(
+                (ROOM / 2 - members..=ROOM / 2).contains(&taken),
+                "{members} members: {taken}"
+            );
+        }
     }
 }

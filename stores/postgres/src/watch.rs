@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tenure_core::{Answer, Fault, Scope, StoreError, Watch, WatchEvent, WatchSource};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 use tokio_postgres::AsyncMessage;
 use tokio_postgres::types::Type;
@@ -24,7 +24,7 @@ const EVENTS_WAITING_MAX: usize = 256;
 /// How often the silent connection is asked whether it is still there, and how long it may take to say so.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// How long it may take to say so to a watch that is about to begin: there must be time left for another connection.
+/// How long it may take to say so to a watch that is about to begin, or to be proven: there must be time left for another connection.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// How long connecting waits for its own notification, from when the connection that listens has answered what was asked after it:
@@ -82,21 +82,28 @@ impl Listener {
         self.audience.is_open() && self.live.is_usable() && !self.live.is_left_behind()
     }
 
-    /// Whether it still answers. If not, or if nobody waits for the answer, the next watch has another; those on this one
-    /// are told by the heartbeat.
-    async fn answers(&self, time_max: Duration) -> bool {
+    /// Has it answer. If it does not, or if nobody waits for the answer, the next watch has another; those on this one are told by the
+    /// heartbeat.
+    ///
+    /// # Errors
+    /// Not applied: the connection has ended, or is silent.
+    async fn answer(&self, place: &str) -> Result<(), StoreError> {
         let mut asking = UnderWay::begin(Arc::clone(&self.live)).await;
-        if !asking.is_usable() {
+        let silent = || timed_out(Deed::Read, "the watch", place, ANSWER_TIME_MAX);
+        if !asking.is_usable() && !asking.client().is_closed() {
             // Whoever was before it has found it silent; each would wait as long anew.
             asking.answered();
-            return false;
+            return Err(silent());
         }
-        let asked = tokio::time::timeout(time_max, asking.client().batch_execute(""));
-        let answers = matches!(asked.await, Ok(Ok(())));
-        if answers {
-            asking.answered();
+        let asked = tokio::time::timeout(ANSWER_TIME_MAX, asking.client().batch_execute(""));
+        match asked.await.map_err(|_late| silent())? {
+            Ok(()) => asking.answered(),
+            Err(error) => {
+                asking.ended();
+                return Err(store_error(&error, Deed::Read, "the watch", place));
+            }
         }
-        answers
+        Ok(())
     }
 }
 
@@ -128,17 +135,12 @@ impl Site {
     /// # Errors
     /// If the server cannot be asked. That nothing arrives is no error: then watching is absent.
     pub(crate) async fn prove_watch(&mut self) -> Result<(), StoreError> {
-        let listener = self.listen().await?;
-        let proof = format!("proof {:016x}", RandomState::new().build_hasher().finish());
-        let arrived = listener.audience.expect_proof(&proof);
-        let channel = channel(&self.dial.url.schema);
-        let parameters: [Typed<'_>; 2] = [(&channel, Type::TEXT), (&proof, Type::TEXT)];
-        self.ask(Deed::Read, "the watch", "SELECT pg_notify($1, $2)", &parameters)
-            .await?;
+        let (mut listener, mut arrived) = self.send_proof().await?;
         // What keeps that connection busy, or the machine from running, keeps the proof too: the watch would be absent for the
         // store's whole life.
-        if !listener.answers(self.time_max).await {
-            return Err(timed_out(Deed::Read, "the watch", &self.place, self.time_max));
+        if listener.answer(&self.place).await.is_err() {
+            (listener, arrived) = self.send_proof().await?;
+            listener.answer(&self.place).await?;
         }
         if tokio::time::timeout(PROOF_TIME_MAX, arrived.notified())
             .await
@@ -156,6 +158,18 @@ impl Site {
         Ok(())
     }
 
+    /// Sends a notification of its own to the connection that listens, which tells when it arrives.
+    async fn send_proof(&self) -> Result<(Arc<Listener>, Arc<Notify>), StoreError> {
+        let listener = self.listen().await?;
+        let proof = format!("proof {:016x}", RandomState::new().build_hasher().finish());
+        let arrived = listener.audience.expect_proof(&proof);
+        let channel = channel(&self.dial.url.schema);
+        let parameters: [Typed<'_>; 2] = [(&channel, Type::TEXT), (&proof, Type::TEXT)];
+        self.ask(Deed::Read, "the watch", "SELECT pg_notify($1, $2)", &parameters)
+            .await?;
+        Ok((listener, arrived))
+    }
+
     /// Starts a watch; answers when it is in place.
     pub(crate) async fn open_watch(&self, scope: Scope) -> Result<ListenWatch, StoreError> {
         if self.watch != WatchSource::Push {
@@ -168,7 +182,7 @@ impl Site {
         }
         let opening = async {
             let mut listener = self.listen().await?;
-            if !listener.answers(ANSWER_TIME_MAX).await {
+            if listener.answer(&self.place).await.is_err() {
                 listener = self.listen().await?;
             }
             self.admit(scope, listener)
@@ -247,8 +261,10 @@ mod tests {
     use super::{Missed, PROOF_TIME_MAX, next};
     use crate::connect::site;
     use crate::url::StoreUrl;
+    use std::collections::hash_map::RandomState;
+    use std::hash::{BuildHasher, Hasher};
     use std::time::Duration;
-    use tenure_core::{WatchEvent, WatchSource};
+    use tenure_core::{Fault, WatchEvent, WatchSource};
     use tenure_testkit::Postgres;
     use tokio::sync::mpsc;
 
@@ -264,6 +280,57 @@ mod tests {
         slept.expect("it only sleeps");
         assert_eq!(proven, Ok(()));
         assert_eq!(site.watch, WatchSource::Push);
+    }
+
+    /// As by an administrator, or a pooler that restarts: another is made at once.
+    #[tokio::test]
+    async fn watch_of_postgres_is_proven_by_another_connection_where_the_first_ends() {
+        let application = format!("proof-{:016x}", RandomState::new().build_hasher().finish());
+        let uri = Postgres::shared().await.uri();
+        let url = StoreUrl::parse(&format!("{uri}?application_name={application}"));
+        let mut site = site(url.unwrap_or_else(|error| panic!("{error}")));
+        let site = site.as_mut().unwrap_or_else(|error| panic!("{error}"));
+        let first = site.listen().await.unwrap_or_else(|error| panic!("{error}"));
+        let looker = Postgres::client(&uri).await.expect("a client");
+        let is_sent = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND query LIKE 'SELECT pg_notify(%'";
+        let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1 AND query LIKE 'SELECT pg_sleep(%'";
+        let busy = first.live.client.batch_execute("SELECT pg_sleep(600)");
+        let (ended, proven, ()) = tokio::join!(busy, site.prove_watch(), async {
+            while looker
+                .query_one(is_sent, &[&application])
+                .await
+                .expect("told")
+                .get::<_, i64>(0)
+                == 0
+            {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let ended = looker.query(end, &[&application]).await.expect("told");
+            assert_eq!(ended.len(), 1);
+        });
+        assert!(ended.is_err(), "it is ended");
+        assert_eq!(proven, Ok(()));
+        assert_eq!(site.watch, WatchSource::Push);
+    }
+
+    /// What the server has said of it, or the driver, and not that nobody answered.
+    #[tokio::test]
+    async fn connection_that_listens_and_has_ended_is_not_told_as_silent() {
+        let uri = Postgres::shared().await.uri();
+        let url = StoreUrl::parse(&uri).unwrap_or_else(|error| panic!("{error}"));
+        let site = site(url).unwrap_or_else(|error| panic!("{error}"));
+        let listener = site.listen().await.unwrap_or_else(|error| panic!("{error}"));
+        let end = "SELECT pg_terminate_backend(pg_backend_pid())";
+        listener
+            .live
+            .client
+            .batch_execute(end)
+            .await
+            .expect_err("it ends");
+        for _again in 0..2 {
+            let error = listener.answer(&site.place).await.expect_err("it has ended");
+            assert_eq!(error.fault, Fault::Unreachable, "{error}");
+        }
     }
 
     #[tokio::test]

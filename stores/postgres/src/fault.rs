@@ -106,7 +106,9 @@ fn by_answer(answer: &DbError) -> (Fault, Certainty, String) {
             (Fault::Invalid, format!("{told}; name a database in the URL"))
         }
         (&SqlState::DISK_FULL, _) => (Fault::Full, format!("{told}; free space on the server")),
-        // Of all that a statement of ours may come to, the queue of notifications alone; but for an entry.
+        // Of what a statement of ours comes to mostly, the queue of notifications alone; but for an entry. A renewal that has waited for
+        // a row locks it in a subtransaction, and changes it in another: where there is no room for the multixact of the two, it is told
+        // this as well, and the next beat, which finds the row free, needs none.
         (&SqlState::PROGRAM_LIMIT_EXCEEDED, _) => (Fault::Full, format!("{told}; {END_LISTENER}")),
         (&SqlState::QUERY_CANCELED, _) => (
             Fault::TimedOut,

@@ -21,6 +21,7 @@ mod left_open;
 mod locked_rows;
 mod machine;
 mod meddling;
+mod notifiers;
 mod partition;
 mod pooler;
 mod pooler_crossing;

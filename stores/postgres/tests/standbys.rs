@@ -148,7 +148,7 @@ async fn follows_as(follower: &Postgres, primary: &Client, name: &str) {
     followers(primary, "", all).await;
 }
 
-async fn set(server: &Postgres, setting: &str) {
+pub async fn set(server: &Postgres, setting: &str) {
     server
         .execute(&format!("ALTER SYSTEM SET {setting}"))
         .await

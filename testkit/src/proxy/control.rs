@@ -10,7 +10,8 @@ use super::frame::{Message, Protocol};
 
 /// An order for a limited number of requests.
 struct Ticket {
-    fault: RequestFault,
+    /// Nothing happens to them.
+    fault: Option<RequestFault>,
     command: Option<String>,
     left: usize,
 }
@@ -72,7 +73,7 @@ impl Control {
         self.state.subscribe()
     }
 
-    pub(super) fn order(&self, fault: RequestFault, command: Option<&str>, left: usize) {
+    pub(super) fn order(&self, fault: Option<RequestFault>, command: Option<&str>, left: usize) {
         let command = command.map(str::to_owned);
         lock(&self.tickets).push(Ticket { fault, command, left });
     }
@@ -82,7 +83,9 @@ impl Control {
     }
 
     pub(super) fn orders_left(&self) -> usize {
-        lock(&self.tickets).iter().map(|ticket| ticket.left).sum()
+        let tickets = lock(&self.tickets);
+        let faulty = tickets.iter().filter(|ticket| ticket.fault.is_some());
+        faulty.map(|ticket| ticket.left).sum()
     }
 
     /// What is to happen to this request; uses up an order for it.
@@ -99,10 +102,10 @@ impl Control {
         };
         if let Some(ticket) = tickets.iter_mut().find(matching) {
             ticket.left -= 1;
-            if let Some(command) = &ticket.command {
+            if let (Some(command), Some(_)) = (&ticket.command, ticket.fault) {
                 *lock(&self.struck).entry(command.clone()).or_default() += 1;
             }
-            return Some(ticket.fault);
+            return ticket.fault;
         }
         match self.fault() {
             Fault::EveryRequest(fault) => Some(fault),

@@ -134,7 +134,7 @@ impl FaultProxy {
 
     /// Has the next `count` requests of the application meet `fault`; all others go as [`set`](FaultProxy::set).
     pub fn next_requests(&self, count: usize, fault: RequestFault) {
-        self.control.order(fault, None, count);
+        self.control.order(Some(fault), None, count);
     }
 
     /// The same for requests of one command: MongoDB's, such as `findAndModify`, or Redis's, such as `EVALSHA`; or of one
@@ -144,7 +144,12 @@ impl FaultProxy {
     /// Better than [`next_requests`](FaultProxy::next_requests) where other requests may come between, such as the
     /// `getMore` of a change stream.
     pub fn next_commands(&self, count: usize, command: &str, fault: RequestFault) {
-        self.control.order(fault, Some(command), count);
+        self.control.order(Some(fault), Some(command), count);
+    }
+
+    /// Lets the next `count` requests of this command pass, before what is ordered for it after this.
+    pub fn spare_commands(&self, count: usize, command: &str) {
+        self.control.order(None, Some(command), count);
     }
 
     /// How many requests of this command have met a fault that was ordered for it by [`next_commands`](Self::next_commands).

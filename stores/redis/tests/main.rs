@@ -29,6 +29,7 @@ mod quorum_conformance;
 mod quorum_guess;
 mod quorum_guess_lost;
 mod quorum_guess_refused;
+mod quorum_init;
 mod quorum_late;
 mod quorum_members;
 mod quorum_membership;

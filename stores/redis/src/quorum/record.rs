@@ -1,6 +1,7 @@
 //! Having the members keep that they are one quorum.
 
 use super::Quorum;
+use super::member::Member;
 use crate::admission::keep;
 use crate::fault::Deed;
 use crate::membership::{Entry, Kept, MemberId, Roster};
@@ -88,7 +89,7 @@ impl Quorum {
     /// Records these members, whatever they kept before.
     ///
     /// # Errors
-    /// [`Fault::Invalid`] while a lease is held or may be, or if one of them does not answer.
+    /// [`Fault::Invalid`] while one of them has a lease that is held or may be, or if one does not answer.
     pub(super) async fn record_anew(&self) -> Result<(), StoreError> {
         let poll = self.meet().await?;
         if poll.answers.len() < self.members.len() {
@@ -117,35 +118,22 @@ impl Quorum {
         Ok(())
     }
 
-    /// Whoever leads now would go on by the members that it knows.
+    /// Whoever leads now would go on by the members that it knows, and these may be the fewer of them: what one of these has is enough.
     async fn is_unused(&self) -> Result<(), StoreError> {
-        let mut page = Page {
-            prefix: String::new(),
-            after: None,
-            limit: PAGE,
-        };
-        for _page in 0..PAGES_MAX {
-            let found = self.list(&page).await?;
-            let held = found.leases.iter().find_map(|listed| match listed {
-                Listed::Lease(lease) if lease.occupancy() != Occupancy::Held => None,
-                Listed::Lease(lease) => Some(format!("lease \"{}\" is held", lease.name)),
-                Listed::Unreadable { key, error } => {
-                    Some(format!("lease \"{key}\" may be held ({})", error.message))
-                }
-            });
-            if let Some(held) = held {
-                return Err(invalid(&format!(
-                    "{SUBJECT} of {}: {held}; end all candidates, and wait for the longest ttl: who leads now would go on \
-                     beside who leads by other members",
-                    self.place
-                )));
-            }
-            match found.next {
-                Some(next) => page.after = Some(next),
-                None => break,
-            }
+        let looks = join_all(self.members.iter().map(|member| used(member))).await;
+        let (looks, errors): (Vec<_>, Vec<_>) = looks.into_iter().partition(Result::is_ok);
+        if !errors.is_empty() {
+            let errors: Vec<StoreError> = errors.into_iter().filter_map(Result::err).collect();
+            return Err(self.needs_all(looks.len(), &errors));
         }
-        Ok(())
+        match looks.into_iter().flatten().flatten().next() {
+            None => Ok(()),
+            Some(held) => Err(invalid(&format!(
+                "{SUBJECT} of {}: {held}; end all candidates, and wait for the longest ttl: who leads now would go on beside who leads \
+                 by other members",
+                self.place
+            ))),
+        }
     }
 
     fn needs_all(&self, answered: usize, errors: &[StoreError]) -> StoreError {
@@ -167,4 +155,31 @@ impl Quorum {
         let [id, roster, complete] = [reply.text()?, reply.text()?, reply.text()?];
         Kept::read(id.as_deref(), roster.as_deref(), complete.as_deref())
     }
+}
+
+/// A lease that this member has, and that is held or may be.
+async fn used(member: &Member) -> Result<Option<String>, StoreError> {
+    let mut page = Page {
+        prefix: String::new(),
+        after: None,
+        limit: PAGE,
+    };
+    for _page in 0..PAGES_MAX {
+        let found = member.in_time(Deed::Read, member.site.list(&page)).await?;
+        let held = found.leases.iter().find_map(|listed| match listed {
+            Listed::Lease(lease) if lease.occupancy() != Occupancy::Held => None,
+            Listed::Lease(lease) => Some(format!("lease \"{}\" is held", lease.name)),
+            Listed::Unreadable { key, error } => {
+                Some(format!("lease \"{key}\" may be held ({})", error.message))
+            }
+        });
+        if held.is_some() {
+            return Ok(held);
+        }
+        match found.next {
+            Some(next) => page.after = Some(next),
+            None => break,
+        }
+    }
+    Ok(None)
 }

@@ -18,6 +18,7 @@ mod lock_back_off;
 mod lock_bounds;
 mod lock_fairness;
 mod lock_handing_on;
+mod lock_kept_watches;
 mod lock_owners;
 mod lock_patience;
 mod lock_places;

@@ -239,7 +239,7 @@ impl Shared {
                 }
             };
             let next = before.as_ref().map_or(place.name(), |before| &before.name);
-            watched = watched.filter(|watched| watched.is_of(next));
+            watched = watched.filter(|watched| watched.is_of(next) && !watched.has_ended());
             // It begins with a hint to look again: it may have left before it was watched.
             let watched =
                 watched.get_or_insert_with(|| Watched::of(&self.store, next, self.timing.back_off()));

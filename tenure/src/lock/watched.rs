@@ -3,7 +3,6 @@
 use crate::driver::{BackOff, Listening, watch_ends_or_look};
 use crate::registry::SharedStore;
 use crate::sync::Surroundings;
-use std::future::pending;
 use tenure_core::LeaseName;
 
 /// A watch of one place in a queue; it ends with this.
@@ -42,11 +41,13 @@ impl Watched {
         while self.listening.hints.try_recv().is_ok() {}
     }
 
-    /// Returns when something was told.
+    /// Whether nobody tells anything any more: what read the watch has ended with its runtime, as of one whose id this has by now.
+    pub(super) fn has_ended(&self) -> bool {
+        self.listening.hints.is_closed()
+    }
+
+    /// Returns when something was told, or nothing will be.
     pub(super) async fn told(&mut self) {
-        if self.listening.hints.recv().await.is_none() {
-            // Nobody tells anything any more.
-            pending::<()>().await;
-        }
+        let _told_or_ended = self.listening.hints.recv().await;
     }
 }

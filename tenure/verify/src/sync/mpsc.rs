@@ -66,6 +66,11 @@ impl<T> Receiver<T> {
         self.0.recv().await
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        point();
+        self.0.is_closed()
+    }
+
     pub(crate) fn try_recv(&mut self) -> Result<T, TryRecvError> {
         point();
         self.0.try_recv()

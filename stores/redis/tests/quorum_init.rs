@@ -1,17 +1,24 @@
 //! Recording the members of a quorum anew: what a run that ended half-way leaves, and when it is refused.
 
 use crate::common::{
-    BOUND, Record, connection, given_back_in_each, giving_back, granted, hosts, quorum_at, request, seconds,
-    servers, take,
+    BOUND, Record, connection, given_back_in_each, giving_back, granted, hosts, quorum_at, random_bits,
+    request, seconds, servers, take,
 };
+use std::time::Duration;
 use tenure_core::{Acquire, Acquired, Fault, FencingToken, LeaseStore, Released};
 use tenure_redis::QuorumStore;
 use tenure_testkit::Fault::Refuse;
-use tenure_testkit::{FaultProxy, RedisOptions, RedisServer, RequestFault, eventually_async};
+use tenure_testkit::{FaultProxy, RedisOptions, RedisServer, RequestFault, eventually_async, in_one_of};
 
 /// The places of the servers in the list of before, and in the one that is to be recorded: one was exchanged.
 const OLD: [usize; 3] = [0, 1, 2];
 const NEW: [usize; 3] = [0, 1, 3];
+
+/// When a request comes for the second time.
+const LATER: Duration = Duration::from_secs(2);
+
+/// How often a machine may be too slow for it.
+const ROUNDS_MAX: u32 = 10;
 
 /// The servers of both lists, each behind a proxy.
 struct Exchange {
@@ -209,6 +216,44 @@ async fn while_the_members_are_recorded_half_way_no_two_lead_by_both_lists() {
             exchange.is_finished(token, &prefix).await;
         }
     }
+}
+
+/// As of a run that was ended, and whose last request was still under way.
+#[tokio::test]
+async fn what_a_run_says_late_completes_no_list_where_another_was_recorded_since() {
+    let exchange = Exchange::new().await;
+    in_one_of(ROUNDS_MAX, "the next run was later", || completed_late(&exchange)).await;
+}
+
+/// Whether that came after the next run had ended.
+async fn completed_late(exchange: &Exchange) -> bool {
+    let prefix = format!("late-{:016x}", random_bits());
+    let shared = &exchange.proxies[0];
+    let before = shared.counts().duplicated;
+    shared.spare_commands(Step::Complete as usize, "EVALSHA");
+    shared.next_commands(1, "EVALSHA", RequestFault::DuplicateLater(LATER));
+    let recorded = QuorumStore::init(&exchange.url(OLD, &prefix)).await;
+    let again = QuorumStore::init(&exchange.url(NEW, &prefix)).await;
+    let is_in_time = shared.counts().duplicated == before;
+    let duplicated = async || shared.counts().duplicated > before;
+    if recorded.is_err() || again.is_err() || !is_in_time {
+        shared.heal();
+        return false;
+    }
+    eventually_async(BOUND, "what comes late", duplicated).await;
+    let [one, other] = [exchange.kept(0, &prefix).await, exchange.kept(1, &prefix).await];
+    assert_eq!(
+        (&one["members"], &one["complete"]),
+        (&other["members"], &other["complete"])
+    );
+    let [one, other] = ["one", "other"].map(|label| request("job", label, seconds(300)));
+    let leads = async || exchange.led(NEW, &one, &prefix).await.ok_or("nobody leads");
+    let _led = eventually_async(BOUND, "a term", leads).await;
+    assert!(
+        exchange.led(OLD, &other, &prefix).await.is_none(),
+        "both lists lead"
+    );
+    true
 }
 
 /// A majority of the old list has it, of which one is in the new one: whoever leads would go on beside who leads by the others.

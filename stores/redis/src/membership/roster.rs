@@ -107,6 +107,11 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    /// Whether it is just this.
+    pub(crate) fn is(&self, entry: &Entry) -> bool {
+        self.id.as_ref() == Some(&entry.id) && self.roster == entry.roster && self.complete == entry.complete
+    }
+
     /// By the texts of its fields.
     ///
     /// # Errors

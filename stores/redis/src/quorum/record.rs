@@ -99,7 +99,8 @@ impl Quorum {
         let hosts = self.membership.hosts().iter().cloned();
         let members: Vec<(MemberId, String)> = hosts.map(|host| (MemberId::any(), host)).collect();
         let roster = Roster::of(members.iter().cloned());
-        // Complete when each of them keeps it, so that no two lists are, wherever this ends.
+        // Complete when each of them keeps it, so that no two lists are, wherever this ends. And where one keeps another list by then,
+        // as of a run that came after this, it is left alone.
         for complete in [false, true] {
             let told = members.iter().enumerate().map(|(place, (id, _))| {
                 let entry = Entry {
@@ -107,7 +108,7 @@ impl Quorum {
                     roster: Some(roster.clone()),
                     complete,
                 };
-                self.kept(place, keep(&self.members[place].site.keys, &entry).with("anew"))
+                self.recorded(place, entry)
             });
             let errors = join_all(told).await.into_iter().filter_map(Result::err);
             let errors: Vec<StoreError> = errors.collect();
@@ -116,6 +117,22 @@ impl Quorum {
             }
         }
         Ok(())
+    }
+
+    /// Has a member keep this, whatever it kept before; or that it is complete, if it keeps this already.
+    async fn recorded(&self, place: usize, entry: Entry) -> Result<(), StoreError> {
+        let arguments = keep(&self.members[place].site.keys, &entry);
+        let arguments = match entry.complete {
+            false => arguments.with("anew"),
+            true => arguments,
+        };
+        match self.kept(place, arguments).await? {
+            kept if kept.is(&entry) => Ok(()),
+            _ => Err(invalid(&format!(
+                "{} was told of other members meanwhile: somebody else records them, too",
+                self.members[place].host()
+            ))),
+        }
     }
 
     /// Whoever leads now would go on by the members that it knows, and these may be the fewer of them: what one of these has is enough.

@@ -29,11 +29,11 @@ impl Target {
         let Some(Admission { membership, place }) = &self.admission else {
             return Ok(());
         };
-        let mut look = redis::cmd("HMGET");
-        look.arg(self.keys.membership())
-            .arg(FIELD_ID)
-            .arg(FIELD_ROSTER)
-            .arg(FIELD_COMPLETE);
+        // Nothing that stands there keeps anybody from recording the members anew.
+        if membership.lets_all_in() {
+            return Ok(());
+        }
+        let look = look(&self.keys);
         let failed = |error: &RedisError, dialled: &Dialled| self.failed(error, &dialled.host);
         let mut kept = match asked(&look, dialled).await? {
             Ok(kept) => kept,
@@ -54,6 +54,16 @@ impl Target {
         }
         Ok(())
     }
+}
+
+/// Asks what a server keeps.
+pub(crate) fn look(keys: &Keys) -> Cmd {
+    let mut look = redis::cmd("HMGET");
+    look.arg(keys.membership())
+        .arg(FIELD_ID)
+        .arg(FIELD_ROSTER)
+        .arg(FIELD_COMPLETE);
+    look
 }
 
 /// What a server is told to keep, if it keeps nothing of the kind.

@@ -1,5 +1,6 @@
 //! The store's URL.
 
+use std::net::IpAddr;
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
 use tenure_remote::TlsFiles;
@@ -143,6 +144,10 @@ impl StoreUrl {
                 "a quorum of {count} servers survives no more failures than one of {}: name an odd number",
                 count - 1
             ))),
+            Set::Independent if is_only_in_part_of_this_machine(&self.hosts) => Err(invalid(
+                "a quorum that names this machine by localhost, or an address such as 127.0.0.1, beside others: on another machine \
+                 that is another server; give each member a name that leads to it from everywhere",
+            )),
             Set::Independent if has_twins(&self.hosts) => Err(invalid(
                 "a quorum that names one server twice: its members must be independent",
             )),
@@ -169,6 +174,15 @@ impl StoreUrl {
             Set::Server | Set::Independent => format!("{hosts}/{}", self.database),
         }
     }
+}
+
+/// A name that leads to another server on each machine, among names that do not.
+fn is_only_in_part_of_this_machine(hosts: &[Host]) -> bool {
+    let is_here = |host: &Host| match host.name.parse::<IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host.name.eq_ignore_ascii_case("localhost"),
+    };
+    hosts.iter().any(is_here) && !hosts.iter().all(is_here)
 }
 
 fn has_twins(hosts: &[Host]) -> bool {

@@ -37,6 +37,7 @@ mod quorum_purge;
 mod quorum_purge_late;
 mod quorum_remains;
 mod quorum_silent;
+mod quorum_unsettled;
 mod quorum_watch;
 mod quorum_wire;
 mod quorum_wishes;

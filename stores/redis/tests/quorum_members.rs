@@ -81,3 +81,19 @@ async fn mistake_in_one_member_is_told_as_lasting_only_where_it_stands_in_the_wa
     let lasting = three.store.acquire(&asked).await.expect_err("none of three can");
     assert_eq!(lasting.fault, Fault::Forbidden, "{lasting}");
 }
+
+/// As in one configuration for all machines, each of which has a server of its own.
+#[tokio::test]
+async fn member_that_is_another_server_on_each_machine_is_refused() {
+    for names in [
+        "localhost,r2.example,r3.example",
+        "r1.example,127.0.0.1,r3.example",
+        "r1.example,r2.example,[::1]",
+    ] {
+        let error = QuorumStore::connect(&format!("redis+quorum://{names}"))
+            .await
+            .expect_err("it leads elsewhere from elsewhere");
+        assert_eq!(error.fault, Fault::Invalid, "{error}");
+        assert!(error.message.contains("localhost"), "{error}");
+    }
+}

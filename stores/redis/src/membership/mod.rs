@@ -3,7 +3,7 @@
 //!
 //! First each server is given an id, by whoever comes first. Who then finds all the servers of its list with an id records the list in
 //! each of them that has none; when all have the same one, it is complete, which each keeps, too. No lease is taken before: of two lists
-//! that share a server only one can become complete, whichever servers fail. What is recorded is the ids, which two who come at the
+//! that share a server only one can become complete, as long as one that they share keeps it. What is recorded is the ids, which two who come at the
 //! same time read alike; the hosts are beside them for people, and for a server that came back at its host with nothing.
 
 mod roster;
@@ -41,6 +41,8 @@ struct Seat {
     id: Option<MemberId>,
     /// It keeps the roster.
     recorded: bool,
+    /// It keeps that all members do.
+    told: bool,
     /// Why it does not count, if it does not.
     refused: Option<StoreError>,
 }
@@ -64,6 +66,11 @@ impl Membership {
             lets_all_in: true,
             ..Self::new(hosts)
         }
+    }
+
+    /// Whether every server is taken as a member.
+    pub(crate) fn lets_all_in(&self) -> bool {
+        self.lets_all_in
     }
 
     /// The hosts of the list, in its order.
@@ -107,7 +114,13 @@ impl Membership {
                     Some(_) => {}
                     None => self.learn(known, place, &theirs)?,
                 }
-                (id, None)
+                let roster = known.roster.clone().filter(|_| known.complete && !is_complete);
+                let told = roster.map(|roster| Entry {
+                    id: id.clone(),
+                    roster: Some(roster),
+                    complete: true,
+                });
+                (id, told)
             }
             // It has come to the quorum before it was recorded, or has forgotten everything.
             (None, Some(ours)) => {
@@ -139,7 +152,7 @@ impl Membership {
             return Err(twins(&self.hosts[twin], host));
         }
         let seat = &mut known.seats[place];
-        (seat.id, seat.recorded) = (Some(id), is_recorded);
+        (seat.id, seat.recorded, seat.told) = (Some(id), is_recorded, is_complete);
         known.complete |= is_complete || known.seats.iter().all(|seat| seat.recorded);
         Ok(entry)
     }
@@ -165,11 +178,11 @@ impl Membership {
         Ok(())
     }
 
-    /// The servers that were never met, by their places.
-    pub(crate) fn unmet(&self) -> Vec<usize> {
+    /// The servers that keep no list, or did not when they were met, by their places.
+    pub(crate) fn unsettled(&self) -> Vec<usize> {
         let known = self.lock();
         let places = 0..self.hosts.len();
-        places.filter(|place| known.seats[*place].id.is_none()).collect()
+        places.filter(|place| !known.seats[*place].recorded).collect()
     }
 
     /// What each server that was met is to keep and does not yet, by its place; nothing while nobody has told of the list and one
@@ -185,11 +198,13 @@ impl Membership {
         roster.map_or_else(Vec::new, |roster| known.entries(&roster, |seat| !seat.recorded))
     }
 
-    /// What those that keep the list are to keep when it is complete.
+    /// What those that keep the list, and not yet that it is complete, are to keep when it is.
     pub(crate) fn completed(&self) -> Vec<(usize, Entry)> {
         let known = self.lock();
         let roster = known.roster.as_ref().filter(|_| known.complete);
-        roster.map_or_else(Vec::new, |roster| known.entries(roster, |seat| seat.recorded))
+        roster.map_or_else(Vec::new, |roster| {
+            known.entries(roster, |seat| seat.recorded && !seat.told)
+        })
     }
 
     /// Why a server that answered does not count, if one does not.

@@ -1,7 +1,7 @@
 //! Who the members of a quorum are, and what each of them keeps of it.
 
 use super::words::REPAIR;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use tenure_core::{Fault, StoreError};
@@ -56,6 +56,16 @@ impl Roster {
             Some((MemberId::read(id)?, host.to_owned()))
         });
         pairs.collect::<Option<BTreeMap<_, _>>>().map(Self)
+    }
+
+    /// Whether these are its members, each of them once.
+    pub(crate) fn is_of(entries: &[Entry]) -> bool {
+        let ids: BTreeSet<&MemberId> = entries.iter().map(|entry| &entry.id).collect();
+        let is_of_all = |entry: &Entry| {
+            let members = entry.roster.as_ref().map(|roster| roster.0.keys());
+            members.is_some_and(|members| members.eq(ids.iter().copied()))
+        };
+        ids.len() == entries.len() && entries.iter().all(is_of_all)
     }
 
     /// How many they are.
@@ -142,6 +152,17 @@ pub(crate) struct Entry {
     pub(crate) id: MemberId,
     pub(crate) roster: Option<Roster>,
     pub(crate) complete: bool,
+}
+
+impl Entry {
+    /// What a member keeps that keeps both.
+    pub(crate) fn of(kept: Kept) -> Option<Self> {
+        Some(Self {
+            id: kept.id?,
+            roster: Some(kept.roster?),
+            complete: kept.complete,
+        })
+    }
 }
 
 #[cfg(test)]

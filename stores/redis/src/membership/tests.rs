@@ -21,6 +21,14 @@ fn kept(own: Option<u8>, all: Option<&Roster>) -> Kept {
     }
 }
 
+/// As a list is kept that is complete.
+fn told(own: u8, all: &Roster) -> Kept {
+    Kept {
+        complete: true,
+        ..kept(Some(own), Some(all))
+    }
+}
+
 /// Each is given an id, and the list is recorded when all have one.
 #[test]
 fn list_is_recorded_when_all_were_met() {
@@ -51,6 +59,14 @@ fn list_is_recorded_when_all_were_met() {
     assert!(membership.is_complete());
     assert_eq!(membership.unrecorded(), []);
     assert_eq!(membership.completed(), entries(true));
+    // Each is told once, also by whoever dials it.
+    assert_eq!(
+        membership.admit(1, kept(Some(1), Some(&all))),
+        Ok(Some(entry(1, true)))
+    );
+    assert_eq!(membership.admit(1, told(1, &all)), Ok(None));
+    let untold: Vec<usize> = membership.completed().iter().map(|(place, _)| *place).collect();
+    assert_eq!(untold, [0, 2]);
     assert_eq!(membership.roster(), Some(all));
 }
 
@@ -90,7 +106,7 @@ fn member_of_another_quorum_does_not_count() {
 fn server_that_forgot_is_the_member_of_its_host_and_no_other() {
     let all = roster([(0, "a"), (1, "b"), (2, "c")]);
     let one = membership(["a", "b", "c"]);
-    assert_eq!(one.admit(0, kept(Some(0), Some(&all))), Ok(None));
+    assert_eq!(one.admit(0, told(0, &all)), Ok(None));
     let entry = one.admit(2, Kept::default()).unwrap().unwrap();
     assert_eq!((entry.id, entry.roster), (id(2), Some(all.clone())));
     // It was given an id by somebody who did not know yet.
@@ -114,12 +130,12 @@ fn server_that_forgot_is_known_when_another_tells() {
     let all = roster([(0, "a"), (1, "b"), (2, "c")]);
     let one = membership(["a", "b", "c"]);
     assert_eq!(one.admit(2, kept(Some(9), None)), Ok(None));
-    assert_eq!(one.admit(0, kept(Some(0), Some(&all))), Ok(None));
-    assert_eq!(one.admit(1, kept(Some(1), Some(&all))), Ok(None));
+    assert_eq!(one.admit(0, told(0, &all)), Ok(None));
+    assert_eq!(one.admit(1, told(1, &all)), Ok(None));
     let entry = Entry {
         id: id(2),
         roster: Some(all.clone()),
-        complete: false,
+        complete: true,
     };
     assert_eq!(one.unrecorded(), [(2, entry)]);
     let other = membership(["a", "b", "d"]);
@@ -145,11 +161,8 @@ fn list_is_complete_if_one_member_tells_so() {
     let one = membership(["a", "b", "c"]);
     assert_eq!(one.admit(0, kept(Some(0), Some(&all))), Ok(None));
     assert!(!one.is_complete());
-    assert_eq!(one.unmet(), [1, 2]);
-    let told = Kept {
-        complete: true,
-        ..kept(Some(1), Some(&all))
-    };
+    assert_eq!(one.unsettled(), [1, 2]);
+    let told = told(1, &all);
     assert_eq!(one.admit(1, told.clone()), Ok(None));
     assert!(one.is_complete());
     // Not where nobody knows of which.

@@ -11,10 +11,21 @@ pub(super) const REPAIR: &str = "to have other members, end all candidates, wait
 pub(crate) const TWINS_REPAIR: &str =
     "a quorum's URL names each of its servers once, whatever names they have";
 
+/// The way out, where one server alone is wrong, as when it was restored from a backup, or has a copy of another's data.
+const ONE_WRONG: &str = "if this server alone is wrong, remove its key that ends with \":quorum\"";
+
 pub(super) fn other_quorum(host: &str, theirs: &Roster, ours: &str) -> StoreError {
+    let mut named: Vec<&str> = ours.split(',').collect();
+    named.sort_unstable();
+    if theirs.hosts() == named.join(",") {
+        return invalid(&format!(
+            "{host} is a member of the quorum {ours}, which was recorded anew since; start this process again, or, if that is told \
+             again, run `tenure store init` once more"
+        ));
+    }
     invalid(&format!(
         "{host} is a member of the quorum {}, and the URL's is {ours}: candidates that name other members may both lead; name the \
-         same, or, {REPAIR}",
+         same, or, {REPAIR}; {ONE_WRONG}",
         theirs.hosts()
     ))
 }
@@ -29,6 +40,6 @@ pub(super) fn stranger(host: &str, ours: &Roster) -> StoreError {
 
 pub(super) fn twins(one: &str, other: &str) -> StoreError {
     invalid(&format!(
-        "the members {one} and {other} are one server; {TWINS_REPAIR}"
+        "the members {one} and {other} are one server, or one has a copy of the other's data; {TWINS_REPAIR}; {ONE_WRONG}"
     ))
 }

@@ -2,7 +2,7 @@
 
 use super::Quorum;
 use super::member::Member;
-use crate::admission::keep;
+use crate::admission::{keep, look};
 use crate::fault::Deed;
 use crate::membership::{Entry, Kept, MemberId, Roster};
 use crate::script::{Arguments, MEMBERSHIP};
@@ -29,15 +29,21 @@ impl Quorum {
         if self.membership.is_complete() {
             return Ok(());
         }
-        let meet = async |place: usize| {
-            let member = &self.members[place];
-            member
-                .in_time(Deed::Read, member.site.requests.open())
-                .await
-                .map(drop)
+        // Also whom this process has met: somebody else may have had it keep the members since.
+        let look = async |place: usize| {
+            let kept = self.seen(place).await.and_then(Seen::read);
+            self.judged(place, kept).await
         };
-        let met = join_all(self.membership.unmet().into_iter().map(meet)).await;
-        let mut errors: Vec<StoreError> = met.into_iter().filter_map(Result::err).collect();
+        let looks = join_all(self.membership.unsettled().into_iter().map(look)).await;
+        let mut entries = Vec::new();
+        let mut errors = Vec::new();
+        for look in looks {
+            match look {
+                Ok(entry) => entries.extend(entry),
+                Err(error) => errors.push(error),
+            }
+        }
+        errors.extend(self.have_kept(entries).await);
         errors.extend(self.have_kept(self.membership.unrecorded()).await);
         if let Some(refusal) = self.membership.refusal() {
             return Err(refusal);
@@ -49,21 +55,42 @@ impl Quorum {
             return Err(StoreError::not_applied(
                 Fault::Unreachable,
                 format!(
-                    "the quorum {} is new, and takes its first lease when all its members have answered: bring the others up{why}",
+                    "the quorum {} is new, or was recorded half-way: no lease is taken before all its members keep who they are; bring \
+                     the others up{why}",
                     self.place
                 ),
             ));
         }
-        // Told for those who find fewer of them. Whoever does not hear it is told by the next process.
+        // Told for those who find fewer of them. Whoever does not hear it is told when it is dialled, and by the next process.
         let _errors = self.have_kept(self.membership.completed()).await;
         Ok(())
     }
 
-    /// Has members that were met before anybody had told of the quorum, and that have forgotten it, keep it again.
+    /// Has members that were met before anybody had told of the quorum, that have forgotten it, or that were never told that it is
+    /// complete, keep that.
     pub(super) async fn remind(&self) {
         if self.membership.is_complete() {
-            let _errors = self.have_kept(self.membership.unrecorded()).await;
+            let mut entries = self.membership.unrecorded();
+            entries.extend(self.membership.completed());
+            let _errors = self.have_kept(entries).await;
         }
+    }
+
+    /// Lets a member count by what it keeps, or not. What it is to keep besides, if anything.
+    async fn judged(
+        &self,
+        place: usize,
+        kept: Result<Kept, StoreError>,
+    ) -> Result<Option<(usize, Entry)>, StoreError> {
+        let admitted = kept.and_then(|kept| self.membership.admit(place, kept));
+        if admitted
+            .as_ref()
+            .is_err_and(|error| error.fault == Fault::Invalid)
+        {
+            // It is not let in when it is dialled anew.
+            self.members[place].site.hang_up().await;
+        }
+        admitted.map(|entry| entry.map(|entry| (place, entry)))
     }
 
     /// Has each of these members keep this. What went wrong.
@@ -74,60 +101,97 @@ impl Quorum {
         });
         let mut errors = Vec::new();
         for (place, kept) in join_all(told).await {
-            let admitted = kept.and_then(|kept| self.membership.admit(place, kept));
-            if let Err(error) = admitted {
-                if error.fault == Fault::Invalid {
-                    // It is not let in when it is dialled anew.
-                    self.members[place].site.hang_up().await;
-                }
-                errors.push(error);
-            }
+            errors.extend(self.judged(place, kept).await.err());
         }
         errors
     }
 
-    /// Records these members, whatever they kept before.
+    /// Records these members, whatever they kept before; where they are recorded already, only that all of them are.
     ///
     /// # Errors
     /// [`Fault::Invalid`] while one of them has a lease that is held or may be, or if one does not answer.
+    /// [`Fault::Unreachable`], unknown, if one does not that has answered before.
     pub(super) async fn record_anew(&self) -> Result<(), StoreError> {
         let poll = self.meet().await?;
         if poll.answers.len() < self.members.len() {
             return Err(self.needs_all(poll.answers.len(), &poll.errors));
         }
-        self.is_unused().await?;
+        let looks = join_all((0..self.members.len()).map(|place| self.seen(place))).await;
+        let (looks, errors): (Vec<_>, Vec<_>) = looks.into_iter().partition(Result::is_ok);
+        if !errors.is_empty() {
+            let errors: Vec<StoreError> = errors.into_iter().filter_map(Result::err).collect();
+            return Err(self.needs_all(looks.len(), &errors));
+        }
+        let looks: Vec<Seen> = looks.into_iter().flatten().collect();
+        let entries = match same_quorum(looks.iter().cloned()) {
+            Some(entries) => entries,
+            None => {
+                self.is_unused().await?;
+                let entries = self.entries_anew();
+                self.record_all(&entries, |place| Some(&looks[place])).await?;
+                entries
+            }
+        };
+        // Complete when each of them keeps it, so that no two lists are, wherever this ends. And where one keeps another list by then,
+        // as of a run that came after this, it is left alone.
+        let complete = entries.into_iter().map(|entry| Entry {
+            complete: true,
+            ..entry
+        });
+        self.record_all(&complete.collect::<Vec<_>>(), |_| None).await
+    }
+
+    /// With ids that nobody has yet: what comes late of an earlier run, or from who knows an earlier list, is about others.
+    fn entries_anew(&self) -> Vec<Entry> {
         let hosts = self.membership.hosts().iter().cloned();
         let members: Vec<(MemberId, String)> = hosts.map(|host| (MemberId::any(), host)).collect();
         let roster = Roster::of(members.iter().cloned());
-        // Complete when each of them keeps it, so that no two lists are, wherever this ends. And where one keeps another list by then,
-        // as of a run that came after this, it is left alone.
-        for complete in [false, true] {
-            let told = members.iter().enumerate().map(|(place, (id, _))| {
-                let entry = Entry {
-                    id: id.clone(),
-                    roster: Some(roster.clone()),
-                    complete,
-                };
-                self.recorded(place, entry)
-            });
-            let errors = join_all(told).await.into_iter().filter_map(Result::err);
-            let errors: Vec<StoreError> = errors.collect();
-            if !errors.is_empty() {
-                return Err(self.needs_all(self.members.len() - errors.len(), &errors));
-            }
-        }
-        Ok(())
+        let entry = |(id, _)| Entry {
+            id,
+            roster: Some(roster.clone()),
+            complete: false,
+        };
+        members.into_iter().map(entry).collect()
     }
 
-    /// Has a member keep this, whatever it kept before; or that it is complete, if it keeps this already.
-    async fn recorded(&self, place: usize, entry: Entry) -> Result<(), StoreError> {
-        let arguments = keep(&self.members[place].site.keys, &entry);
-        let arguments = match entry.complete {
-            false => arguments.with("anew"),
-            true => arguments,
+    /// Has each member keep its entry, instead of what was seen there, or what it keeps already as complete.
+    async fn record_all<'a>(
+        &self,
+        entries: &[Entry],
+        seen: impl Fn(usize) -> Option<&'a Seen>,
+    ) -> Result<(), StoreError> {
+        let told = entries
+            .iter()
+            .enumerate()
+            .map(|(place, entry)| self.recorded(place, entry, seen(place)));
+        let errors = join_all(told).await.into_iter().filter_map(Result::err);
+        let errors: Vec<StoreError> = errors.collect();
+        let Some(error) = errors.first() else {
+            return Ok(());
+        };
+        let (of, why) = (self.members.len(), &error.message);
+        Err(StoreError::unknown(
+            Fault::Unreachable,
+            format!(
+                "{SUBJECT} of {}: {} of {of} keep it for certain; no new candidate is let in before all do: run this again; one says: \
+                 {why}",
+                self.place,
+                of - errors.len()
+            ),
+        ))
+    }
+
+    /// Has a member keep this instead of what was seen there; or that it is complete, if it keeps this already.
+    async fn recorded(&self, place: usize, entry: &Entry, seen: Option<&Seen>) -> Result<(), StoreError> {
+        let arguments = keep(&self.members[place].site.keys, entry);
+        let arguments = match seen {
+            Some(seen) => arguments
+                .with("instead")
+                .with(seen.roster.as_deref().unwrap_or_default()),
+            None => arguments,
         };
         match self.kept(place, arguments).await? {
-            kept if kept.is(&entry) => Ok(()),
+            kept if kept.is(entry) => Ok(()),
             _ => Err(invalid(&format!(
                 "{} was told of other members meanwhile: somebody else records them, too",
                 self.members[place].host()
@@ -164,6 +228,23 @@ impl Quorum {
         ))
     }
 
+    /// What a member keeps, as it stands there.
+    async fn seen(&self, place: usize) -> Result<Seen, StoreError> {
+        let member = &self.members[place];
+        let site = &member.site;
+        let looking = site.requests.look(look(&site.keys), SUBJECT, &site.place);
+        let value = member.in_time(Deed::Read, looking).await?;
+        let (id, roster, complete) = redis::from_redis_value(value).map_err(|error| {
+            let message = format!(
+                "{SUBJECT} of {}: {} keeps no such thing: {error}",
+                self.place,
+                member.host()
+            );
+            StoreError::not_applied(Fault::Unreadable, message)
+        })?;
+        Ok(Seen { id, roster, complete })
+    }
+
     /// What a member keeps, now that it was told.
     async fn kept(&self, place: usize, arguments: Arguments) -> Result<Kept, StoreError> {
         let member = &self.members[place];
@@ -172,6 +253,31 @@ impl Quorum {
         let [id, roster, complete] = [reply.text()?, reply.text()?, reply.text()?];
         Kept::read(id.as_deref(), roster.as_deref(), complete.as_deref())
     }
+}
+
+/// What stands in a member, whether or not it can be read.
+#[derive(Clone)]
+struct Seen {
+    id: Option<String>,
+    roster: Option<String>,
+    complete: Option<String>,
+}
+
+impl Seen {
+    fn read(self) -> Result<Kept, StoreError> {
+        Kept::read(
+            self.id.as_deref(),
+            self.roster.as_deref(),
+            self.complete.as_deref(),
+        )
+    }
+}
+
+/// What each of these keeps, if they keep that they are just these members.
+fn same_quorum(seen: impl IntoIterator<Item = Seen>) -> Option<Vec<Entry>> {
+    let kept = seen.into_iter().map(|seen| Entry::of(seen.read().ok()?));
+    let entries: Vec<Entry> = kept.collect::<Option<_>>()?;
+    Roster::is_of(&entries).then_some(entries)
 }
 
 /// A lease that this member has, and that is held or may be.

@@ -46,8 +46,7 @@ impl QuorumStore {
         let opening = async move {
             let mut quorum = Quorum::of(&url, membership);
             quorum.durability = quorum.assess().await?;
-            // Who may not, or meets too few, leaves it to who takes the first lease.
-            drop(quorum.record().await);
+            // Who the members are is decided by who takes the first lease, and not by who looks, with a URL that may be mistyped.
             quorum.remind().await;
             quorum.membership.refusal().map_or(Ok(quorum), Err)
         };
@@ -55,12 +54,14 @@ impl QuorumStore {
     }
 
     /// Has the servers of this URL keep that they are one quorum, whatever they kept of it before: for who has exchanged a member.
-    /// A new quorum needs none of it; its first candidates do it. To be run when all candidates have ended, and the longest ttl is
-    /// over: those that go on by the servers they know could lead beside others.
+    /// A new quorum needs none of it; its first candidate does it. To be run when all candidates have ended, and the longest ttl is
+    /// over: those that go on by the servers they know could lead beside others. Where the servers keep just these members already,
+    /// nothing changes, and candidates may go on.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and [`Fault::Invalid`](tenure_core::Fault::Invalid) if a server does not answer, or has a
-    /// lease that is held: then nothing was changed, unless a server has failed meanwhile.
+    /// As [`connect`](Self::connect), and [`Fault::Invalid`](tenure_core::Fault::Invalid), not applied, if a server does not answer, or
+    /// has a lease that is held. [`Fault::Unreachable`], unknown, if one fails in the midst: run it again, until then no
+    /// candidate of the new URL is let in.
     pub async fn init(url: &str) -> Result<(), StoreError> {
         let url = independent(url)?;
         let quorum = Quorum::of(&url, Membership::unchecked(hosts(&url)));

@@ -54,7 +54,7 @@ fn cargo(copy: &Copy, arguments: &[&str]) -> Result<Result<(), String>, Error> {
 }
 
 /// The copy is not linted: its warnings are many, and mean nothing.
-fn from_the_first_error(messages: &str) -> String {
+pub(crate) fn from_the_first_error(messages: &str) -> String {
     let lines: Vec<&str> = messages.lines().collect();
     let first = lines
         .iter()

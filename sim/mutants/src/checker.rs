@@ -84,7 +84,7 @@ fn arguments(checker: Checker) -> &'static [&'static str] {
 }
 
 /// Waits until the child has ended, or ends it at the limit (`None`). `Some(None)`: ended by a signal.
-fn wait(child: &mut Child, began: Instant, limit: Duration) -> std::io::Result<Option<Option<i32>>> {
+pub(crate) fn wait(child: &mut Child, began: Instant, limit: Duration) -> std::io::Result<Option<Option<i32>>> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status.code()));
@@ -120,7 +120,7 @@ fn judge(code: Option<i32>, said: &[String], complained: &[String]) -> Checked {
 }
 
 /// Reads to the end, so that the child never waits for us, and keeps the last lines.
-fn last_lines(stream: impl Read + Send + 'static) -> JoinHandle<VecDeque<String>> {
+pub(crate) fn last_lines(stream: impl Read + Send + 'static) -> JoinHandle<VecDeque<String>> {
     thread::spawn(move || {
         let mut kept = VecDeque::with_capacity(LINES_KEPT);
         for line in BufReader::new(stream).split(b'\n') {
@@ -134,7 +134,7 @@ fn last_lines(stream: impl Read + Send + 'static) -> JoinHandle<VecDeque<String>
     })
 }
 
-fn joined(reader: Option<JoinHandle<VecDeque<String>>>) -> Vec<String> {
+pub(crate) fn joined(reader: Option<JoinHandle<VecDeque<String>>>) -> Vec<String> {
     reader
         .and_then(|reader| reader.join().ok())
         .map_or_else(Vec::new, Vec::from)

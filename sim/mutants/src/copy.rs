@@ -33,12 +33,6 @@ pub fn copy(workspace: &Path, rows: &'static [Row]) -> Result<Copy, Vec<Error>> 
     let crates = manifest::crates_needed(workspace, CHECKING_CRATE).map_err(|error| vec![error])?;
     let mut files = sources(workspace, &crates).map_err(|error| vec![error])?;
     plant(rows, &crates, &mut files)?;
-    let cut = manifest::cut(workspace, &crates).map_err(|error| vec![error])?;
-    files.insert("Cargo.toml".to_owned(), cut.into_bytes());
-    let lock = workspace.join("Cargo.lock");
-    if let Ok(content) = fs::read(&lock) {
-        files.insert("Cargo.lock".to_owned(), content);
-    }
     let root = workspace.join(PLACE).join("workspace");
     write_changed(&root, &files).map_err(|error| vec![error])?;
     Ok(Copy {
@@ -48,14 +42,19 @@ pub fn copy(workspace: &Path, rows: &'static [Row]) -> Result<Copy, Vec<Error>> 
     })
 }
 
-/// The files of these crates, by their path from the root.
-fn sources(workspace: &Path, crates: &BTreeSet<String>) -> Result<BTreeMap<String, Vec<u8>>, Error> {
+/// The files of these crates, by their path from the root, and a workspace of just these.
+pub(crate) fn sources(workspace: &Path, crates: &BTreeSet<String>) -> Result<BTreeMap<String, Vec<u8>>, Error> {
     let mut files = BTreeMap::new();
     for folder in crates {
         for path in files_below(&workspace.join(folder))? {
             let content = fs::read(&path).map_err(|error| Error::system(&path, &error))?;
             files.insert(from_root(workspace, &path), content);
         }
+    }
+    let cut = manifest::cut(workspace, crates)?;
+    files.insert("Cargo.toml".to_owned(), cut.into_bytes());
+    if let Ok(content) = fs::read(workspace.join("Cargo.lock")) {
+        files.insert("Cargo.lock".to_owned(), content);
     }
     Ok(files)
 }
@@ -101,7 +100,7 @@ fn plant(
 
 /// Makes `root` hold exactly these files. Cargo's own lock file may differ from what it was given: it drops
 /// what the cut workspace does not need.
-fn write_changed(root: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<(), Error> {
+pub(crate) fn write_changed(root: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<(), Error> {
     fs::create_dir_all(root).map_err(|error| Error::system(root, &error))?;
     for path in files_below(root)? {
         if !files.contains_key(&from_root(root, &path)) {

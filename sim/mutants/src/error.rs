@@ -36,6 +36,13 @@ pub enum Error {
         /// The file.
         file: &'static str,
     },
+    /// No test of the store has a name that begins as the row says.
+    NoTest {
+        /// The row.
+        row: &'static str,
+        /// How the name was to begin.
+        begins: &'static str,
+    },
     /// No row has this name.
     UnknownRow(String),
     /// A manifest is not what the copy can be cut from.
@@ -102,9 +109,12 @@ impl fmt::Display for Error {
                 f,
                 "row \"{row}\": {file} is in no library crate that the simulator is built from"
             ),
+            Self::NoTest { row, begins } => {
+                write!(f, "row \"{row}\": no test of the store has a name that begins with {begins}")
+            }
             Self::UnknownRow(name) => write!(
                 f,
-                "no planted bug is called \"{name}\"; sim/mutants/TABLE.md lists them"
+                "no planted bug is called \"{name}\"; sim/mutants/TABLE.md and STORES.md list them"
             ),
             Self::Manifest { path, why } => write!(f, "{}: {why}", path.display()),
             Self::System { path, why } => write!(f, "{}: {why}", path.display()),

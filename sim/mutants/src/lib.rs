@@ -5,6 +5,9 @@
 //! behind `crate::planted::is(number)`. The copy is built once, and its own `tenure-sim` runs once per row with
 //! that row's number in the environment.
 //!
+//! A [`StoreRow`] is the same for the real stores: one wrong statement of one of them, which a test of that store must notice on its
+//! real server ([`run_stores`]).
+//!
 //! What makes a verdict worth something:
 //! - the same copy with no bug switched on must be found clean, by both checkers, before any row counts;
 //! - only the exit code [`VIOLATION_EXIT_CODE`] with a named invariant is a catch: a crash is an error;
@@ -21,6 +24,7 @@ mod rewrite;
 mod row;
 mod rows;
 mod run;
+mod stores;
 mod switch;
 mod table;
 
@@ -32,5 +36,9 @@ pub use rewrite::{check_rows, rewrite};
 pub use row::{Checker, Edit, Place, Row, Shape};
 pub use rows::rows;
 pub use run::{Form, Options, Outcome, Progress, Verdict, run};
+pub use stores::{
+    STORES_TABLE, StoreOptions, StoreOutcome, StoreProgress, StoreRow, StoreVerdict, check_store_rows, run_stores, store_rows,
+    stores_table, write_stores_table,
+};
 pub use switch::SWITCH;
 pub use table::{TABLE, places, table, write_table};

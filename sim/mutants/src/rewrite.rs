@@ -121,7 +121,7 @@ fn choice(place: &Place, original: &str) -> String {
 }
 
 /// Where `snippet` stands in `text`: word by word, with any white space between the words.
-fn occurrences(text: &str, snippet: &str) -> Vec<Range<usize>> {
+pub(crate) fn occurrences(text: &str, snippet: &str) -> Vec<Range<usize>> {
     let mut words = snippet.split_whitespace();
     let Some(first) = words.next() else {
         return Vec::new();

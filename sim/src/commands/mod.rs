@@ -8,6 +8,7 @@ mod part;
 mod replay;
 mod report;
 mod simulate;
+mod stores;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -38,6 +39,8 @@ enum Door {
     Model(model::Arguments),
     /// Plant known bugs in a copy, one at a time, and demand that each is caught
     Mutants(mutants::Arguments),
+    /// Plant wrong statements in the real stores, one at a time, and demand that their tests notice
+    Stores(stores::Arguments),
     /// Run a seed again, or the trace of a real process
     Replay(replay::Arguments),
     /// Run every proof and print the scoreboard
@@ -50,6 +53,7 @@ pub(crate) fn run() -> ExitCode {
         Door::Sim(arguments) => simulate::run(&arguments),
         Door::Model(arguments) => model::run(&arguments),
         Door::Mutants(arguments) => mutants::run(&arguments),
+        Door::Stores(arguments) => stores::run(&arguments),
         Door::Replay(arguments) => replay::run(&arguments),
         Door::Report(arguments) => report::run(&arguments),
     };

@@ -1,0 +1,99 @@
+//! The copy in which one bug at a time is planted; the shipped sources are only read.
+
+use super::StoreRow;
+use crate::copy::{sources, write_changed};
+use crate::rewrite::occurrences;
+use crate::{Error, manifest};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Where the copy and what is built of it stand, from the root of the workspace.
+const PLACE: &str = "target/planted";
+
+/// Checks that no two rows of a store have one name, and that the words of every row are found exactly once.
+///
+/// `read` gives the text of a file of the workspace.
+///
+/// # Errors
+/// Every row that is out of date or shares a name: all of them, not the first only.
+pub fn check_store_rows(
+    rows: &'static [StoreRow],
+    read: impl Fn(&str) -> Option<String>,
+) -> Result<(), Vec<Error>> {
+    let mut errors = Vec::new();
+    let mut names = BTreeSet::new();
+    for row in rows {
+        if !names.insert((row.store, row.name)) {
+            errors.push(Error::SameName(row.name));
+        }
+        // A file that is gone has none of the words.
+        let text = read(&row.path()).unwrap_or_default();
+        let found = occurrences(&text, row.original).len();
+        if found != 1 {
+            errors.push(Error::OutOfDate {
+                row: row.name,
+                file: row.file,
+                found,
+            });
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// A copy of the stores, and of all that they and their tests need.
+pub(super) struct StoreCopy {
+    /// The root of the copied workspace.
+    pub(super) root: PathBuf,
+    /// Where it is built: kept from one row to the next, so that only the changed store is built anew.
+    pub(super) target: PathBuf,
+    /// The stores, as their folders below `stores` are called.
+    pub(super) stores: BTreeSet<&'static str>,
+    /// The shipped files, by their path from the root.
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl StoreCopy {
+    /// Makes the copy, or brings the one of the last time up to date, without a bug.
+    pub(super) fn new(workspace: &Path, rows: &'static [StoreRow]) -> Result<Self, Error> {
+        let mut crates = BTreeSet::new();
+        for folder in rows.iter().map(StoreRow::folder).collect::<BTreeSet<_>>() {
+            crates.extend(manifest::crates_needed(workspace, &folder)?);
+        }
+        let copy = Self {
+            root: workspace.join(PLACE).join("workspace"),
+            target: workspace.join(PLACE).join("target"),
+            stores: rows.iter().map(|row| row.store).collect(),
+            files: sources(workspace, &crates)?,
+        };
+        copy.clean()?;
+        Ok(copy)
+    }
+
+    /// Brings the copy to what is shipped.
+    pub(super) fn clean(&self) -> Result<(), Error> {
+        write_changed(&self.root, &self.files)
+    }
+
+    /// Brings the copy to what is shipped, but for this bug.
+    pub(super) fn plant(&self, row: &'static StoreRow) -> Result<(), Error> {
+        let mut files = self.files.clone();
+        let file = row.path();
+        let content = files.get_mut(&file).ok_or(Error::NoCrate {
+            row: row.name,
+            file: row.file,
+        })?;
+        let text = String::from_utf8_lossy(content).into_owned();
+        let spans = occurrences(&text, row.original);
+        let [span] = &spans[..] else {
+            return Err(Error::OutOfDate {
+                row: row.name,
+                file: row.file,
+                found: spans.len(),
+            });
+        };
+        *content = [&text[..span.start], row.planted, &text[span.end..]]
+            .concat()
+            .into_bytes();
+        write_changed(&self.root, &files)
+    }
+}

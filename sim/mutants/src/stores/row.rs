@@ -9,10 +9,9 @@ pub struct StoreRow {
     pub guarantee: &'static str,
     /// The file, from the store's folder, with slashes.
     pub file: &'static str,
-    /// What stands there. It occurs exactly once; any white space matches any other.
-    pub original: &'static str,
-    /// What stands there with the bug.
-    pub planted: &'static str,
+    /// What stands there, and what stands there with the bug; never empty. Each is found exactly once; any white space matches any
+    /// other.
+    pub edits: &'static [[&'static str; 2]],
     /// How the names of the tests begin of which one must notice it; never empty.
     pub noticed_by: &'static [&'static str],
 }

@@ -1,5 +1,11 @@
 //! The wrong statements, by store.
 
+mod etcd;
+mod mongodb;
+mod mysql;
+mod nats;
+mod postgres;
+mod redis;
 mod sqlite;
 
 use super::StoreRow;
@@ -8,6 +14,12 @@ use std::sync::LazyLock;
 static ROWS: LazyLock<Vec<StoreRow>> = LazyLock::new(|| {
     [
         sqlite::ROWS,
+        postgres::ROWS,
+        mysql::ROWS,
+        redis::ROWS,
+        mongodb::ROWS,
+        etcd::ROWS,
+        nats::ROWS,
     ]
     .concat()
 });

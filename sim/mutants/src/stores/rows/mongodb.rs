@@ -1,0 +1,172 @@
+//! MongoDB: the pipelines, and what is judged of their answers.
+
+use crate::StoreRow;
+
+const SUITE: &[&str] = &["conformance::standalone_server::"];
+
+const fn row(
+    name: &'static str,
+    guarantee: &'static str,
+    file: &'static str,
+    edits: &'static [[&'static str; 2]],
+    noticed_by: &'static [&'static str],
+) -> StoreRow {
+    StoreRow {
+        store: "mongodb",
+        name,
+        guarantee,
+        file,
+        edits,
+        noticed_by,
+    }
+}
+
+pub(super) const ROWS: &[StoreRow] = &[
+    row(
+        "a term keeps the token of the one before in the same millisecond",
+        "G4",
+        "src/acquire.rs",
+        &[["generation: number(\"$generation\"),", "generation: bson!({ \"$ifNull\": [\"$generation\", 0_i64] }),"]],
+        SUITE,
+    ),
+    row(
+        "a token only counts",
+        "G4",
+        "src/acquire.rs",
+        &[["\"generation\": { \"$max\": [succession.generation, { \"$toLong\": \"$$NOW\" }] },", "\"generation\": succession.generation,"]],
+        &["conformance::standalone_server::", "purging::", "decisions::"],
+    ),
+    row(
+        "a held lease is granted to whoever asks",
+        "G1",
+        "src/acquire.rs",
+        &[["{ \"$cond\": [mine.clone(), take_mine, free] }", "{ \"$cond\": [mine.clone(), take_mine, { \"$or\": [free, true] }] }"]],
+        SUITE,
+    ),
+    row(
+        "an attempt is granted a second term",
+        "G13",
+        "src/acquire.rs",
+        &[["{ \"$and\": [this_attempt.clone(), expired_unreleased] }", "{ \"$and\": [this_attempt.clone(), { \"$or\": [expired_unreleased, true] }] }"]],
+        SUITE,
+    ),
+    row(
+        "a renewal revives an expired lease",
+        "G9",
+        "src/pipeline.rs",
+        &[["bson!({ \"$and\": [unreleased(), { \"$gt\": [\"$expiresAt\", \"$$NOW\"] }] })", "bson!({ \"$and\": [unreleased()] })"]],
+        SUITE,
+    ),
+    row(
+        "a renewal of several revives an expired lease",
+        "G9",
+        "src/renew/together.rs",
+        &[["{ \"$literal\": terms }] },\n held(),", "{ \"$literal\": terms }] },\n { \"$or\": [held(), { \"$eq\": [\"$released\", null] }] },"]],
+        SUITE,
+    ),
+    row(
+        "a renewal of several does not compare the incarnation",
+        "G14",
+        "src/renew/together.rs",
+        &[["{ \"$eq\": [\"$incarnation\", first.incarnation.to_string()] },", ""]],
+        SUITE,
+    ),
+    row(
+        "a term is compared without its attempt",
+        "G5",
+        "src/pipeline.rs",
+        &[["{ \"$eq\": [\"$attempt\", attempt_number(attempt)] },", "{ \"$gte\": [\"$attempt\", attempt_number(attempt).min(0)] },"]],
+        SUITE,
+    ),
+    row(
+        "a term is compared without its token",
+        "G8",
+        "src/pipeline.rs",
+        &[["{ \"$eq\": [\"$generation\", token.signed()] },", "{ \"$gte\": [\"$generation\", token.signed().min(0)] },"]],
+        SUITE,
+    ),
+    row(
+        "an extension lasts for twice its ttl",
+        "G17",
+        "src/pipeline.rs",
+        &[["bson!({ \"$add\": [\"$$NOW\", ttl_ms(ttl) + 1] })", "bson!({ \"$add\": [\"$$NOW\", 2 * ttl_ms(ttl)] })"]],
+        SUITE,
+    ),
+    row(
+        "a renewal that comes late takes back a later one",
+        "G2",
+        "src/pipeline.rs",
+        &[["\"expiresAt\": { \"$cond\": [shortens_nothing, later, expiry(ttl)] },", "\"expiresAt\": { \"$cond\": [{ \"$and\": [shortens_nothing, false] }, later, { \"$min\": [\"$expiresAt\", expiry(ttl)] }] },"]],
+        &["conformance::standalone_server::", "decisions::"],
+    ),
+    row(
+        "a release leaves the wish to the next term",
+        "G8",
+        "src/release.rs",
+        &[["\"stepDownAsked\": null,", ""]],
+        SUITE,
+    ),
+    row(
+        "what was seen is taken without a look at what it is by now",
+        "G1",
+        "src/short.rs",
+        &[["{ \"$eq\": [\"$$ROOT\", { \"$literal\": seen.document }] },\n { \"$eq\": [kinds.found, { \"$literal\": kinds.right }] },", "{ \"$ne\": [kinds.found, { \"$literal\": [seen.document] }] },\n { \"$eq\": [kinds.right.len() as i64, kinds.right.len() as i64] },"]],
+        &["conformance::standalone_server::", "seen::"],
+    ),
+    row(
+        "a clean-up removes what was used a moment ago",
+        "L13",
+        "src/purge.rs",
+        &[["{ \"$and\": [unused, rises] }", "{ \"$or\": [unused, rises] }"]],
+        &["conformance::standalone_server::", "purging::"],
+    ),
+    row(
+        "a clean-up forgets a token that the clock has just passed",
+        "G4",
+        "src/purge.rs",
+        &[["{ \"$and\": [unused, rises] }", "{ \"$and\": [unused, { \"$or\": [rises, true] }] }"]],
+        &["conformance::standalone_server::", "purging::"],
+    ),
+    row(
+        "a claim lowers the mark that was raised since it was looked at",
+        "G6",
+        "src/fence/claim.rs",
+        &[["{ \"$and\": [{ \"$lt\": [\"$token\", token.signed()] }, free.clone()] },", "{ \"$and\": [{ \"$ne\": [\"$token\", token.signed()] }, free.clone()] },"]],
+        &["fence::", "fence_bumps::"],
+    ),
+    row(
+        "entering does not compare the token",
+        "G6",
+        "src/fence/stripes.rs",
+        &[["\"_id\": id(resource, stripe), \"lease\": term.lease.as_str(), \"token\": term.token.signed() }", "\"_id\": id(resource, stripe), \"lease\": term.lease.as_str() }"]],
+        &["fence::", "fence_bumps::"],
+    ),
+    row(
+        "a claim opens its stripes before all of them are raised",
+        "M4",
+        "src/fence/stripes.rs",
+        &[["{ \"$lt\": [\"$token\", token.signed()] },", "{ \"$lt\": [\"$token\", token.signed().min(0)] },"]],
+        &["fence::", "fence_bumps::"],
+    ),
+    row(
+        "a bumped mark lets its own number in",
+        "G28",
+        "src/fence/mark.rs",
+        &[["Some(Bson::Int64(bumped)) => token == Some(*bumped),", "Some(Bson::Int64(bumped)) => token < Some(*bumped),"]],
+        &["fence_bumps::"],
+    ),
+    row(
+        "a bump is not above what was granted",
+        "G28",
+        "src/fence/claim.rs",
+        &[["let above = bump.above.max(granted);", "let above = bump.above.max(granted.and(None));"]],
+        &["fence_bumps::", "fence_refusals::"],
+    ),
+    row(
+        "a document of a later term is written over",
+        "M5",
+        "src/fence/documents/condition.rs",
+        &[["itself(\"$lte\", self.token.signed())", "itself(\"$gte\", self.token.signed().min(0))"]],
+        &["fence_documents::", "fence_statements::"],
+    ),
+];

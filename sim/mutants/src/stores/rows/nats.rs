@@ -1,0 +1,137 @@
+//! NATS: the record as it is kept, what each write compares, and the marks.
+
+use crate::StoreRow;
+
+const SUITE: &[&str] = &["conformance::on_one_server::"];
+
+const fn row(
+    name: &'static str,
+    guarantee: &'static str,
+    file: &'static str,
+    edits: &'static [[&'static str; 2]],
+    noticed_by: &'static [&'static str],
+) -> StoreRow {
+    StoreRow {
+        store: "nats",
+        name,
+        guarantee,
+        file,
+        edits,
+        noticed_by,
+    }
+}
+
+pub(super) const ROWS: &[StoreRow] = &[
+    row(
+        "no write compares the last one",
+        "N3",
+        "src/api.rs",
+        &[["pub(crate) const EXPECTED: &str = \"Nats-Expected-Last-Subject-Sequence\";", "pub(crate) const EXPECTED: &str = \"Tenure-Expected-Nothing\";"]],
+        SUITE,
+    ),
+    row(
+        "a token is not floored by the clock",
+        "G4",
+        "src/swap.rs",
+        &[["Floor::Wanted => self.clock.at_least(self.clock_ms(&lease_subject(name))).await,", "Floor::Wanted if false => self.clock.at_least(self.clock_ms(&lease_subject(name))).await, Floor::Wanted => Ok(0),"]],
+        SUITE,
+    ),
+    row(
+        "a record is kept as held though it was given back",
+        "G17",
+        "src/record.rs",
+        &[["\"released\": entry.released,", "\"released\": false,"]],
+        SUITE,
+    ),
+    row(
+        "a record is kept without its attempt",
+        "G5",
+        "src/record.rs",
+        &[["\"attempt\": entry.attempt.number(),", "\"attempt\": 1,"]],
+        SUITE,
+    ),
+    row(
+        "a renewal leaves no trace in the record",
+        "N1",
+        "src/record.rs",
+        &[["\"ttlMs\": entry.ttl.as_millis(),", "\"ttlMs\": 1000,"]],
+        SUITE,
+    ),
+    row(
+        "a wish is not read",
+        "C13",
+        "src/record.rs",
+        &[["asked_to_step_down: flag(\"stepDownAsked\")?,", "asked_to_step_down: flag(\"stepDownAsked\")? && false,"]],
+        SUITE,
+    ),
+    row(
+        "a record of another form is read",
+        "G23",
+        "src/record.rs",
+        &[["if number(\"form\", \"form that this version knows\")? != FORM {", "if number(\"form\", \"form that this version knows\").is_err() && FORM == 0 {"]],
+        SUITE,
+    ),
+    row(
+        "a clean-up removes what was used a moment ago",
+        "L13",
+        "src/purge.rs",
+        &[["Ok((is_old && rises).then_some", "Ok((is_old || rises).then_some"]],
+        &["conformance::on_one_server::", "clean_up::"],
+    ),
+    row(
+        "a clean-up forgets a token that is ahead of the clock",
+        "G4",
+        "src/purge.rs",
+        &[["Ok((is_old && rises).then_some", "Ok((is_old && (rises || true)).then_some"]],
+        &["conformance::on_one_server::", "clean_up::"],
+    ),
+    row(
+        "a clean-up removes what was taken since it was looked at",
+        "L13",
+        "src/purge.rs",
+        &[["\"seq\": sequence + 1 });", "\"seq\": sequence + 1_000_000 });"]],
+        &["conformance::on_one_server::", "clean_up::"],
+    ),
+    row(
+        "a term's write goes over a record of a bucket that was made again",
+        "N3",
+        "src/swap.rs",
+        &[["self.put(name, entry, Condition::last_is(over, revision.epoch()))", "self.put(name, entry, Condition::last_is(over, self.last(name).await?.map_or(0, |last| last.epoch)))"]],
+        &["repeated::"],
+    ),
+    row(
+        "a write of a term that has not claimed is let in",
+        "G6",
+        "src/fence/look.rs",
+        &[["decide_entry(resource, term, self.claimant(), self.token())", "decide_entry(resource, term, self.claimant(), self.token()).or(Ok(()))"]],
+        &["fence::", "fence_history::", "fence_order::nothing_of_an_older_term_is_stored_after_a_claim_on_one_server"],
+    ),
+    row(
+        "a claim lowers the mark",
+        "G6",
+        "src/fence/look.rs",
+        &[["decide_claim(resource, term, self.claimant(), self.token(), limit)", "decide_claim(resource, term, self.claimant(), None, limit)"]],
+        &["fence::", "fence_history::"],
+    ),
+    row(
+        "a write is compared with nothing but its own key",
+        "N8",
+        "src/fence/write.rs",
+        &[["Change::Put => &[(EXPECTED_OF, &guard)],", "Change::Put => &[(\"Tenure-Expected-Of\", &guard)],"]],
+        &["fence::", "fence_history::"],
+    ),
+    row(
+        "a bumped mark lets its own number in",
+        "G28",
+        "src/fence/mark.rs",
+        &[["bumped: true,", "bumped: false,"]],
+        &["fence::", "fence_bumps::"],
+    ),
+    row(
+        "a bump is not above what was granted",
+        "G28",
+        "src/fence/claim.rs",
+        &[["bump.above.max(granted)", "bump.above.max(granted.and(None))"]],
+        &["fence::", "fence_bumps::"],
+    ),
+];

@@ -84,7 +84,11 @@ fn arguments(checker: Checker) -> &'static [&'static str] {
 }
 
 /// Waits until the child has ended, or ends it at the limit (`None`). `Some(None)`: ended by a signal.
-pub(crate) fn wait(child: &mut Child, began: Instant, limit: Duration) -> std::io::Result<Option<Option<i32>>> {
+pub(crate) fn wait(
+    child: &mut Child,
+    began: Instant,
+    limit: Duration,
+) -> std::io::Result<Option<Option<i32>>> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status.code()));

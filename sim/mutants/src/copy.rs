@@ -43,7 +43,10 @@ pub fn copy(workspace: &Path, rows: &'static [Row]) -> Result<Copy, Vec<Error>> 
 }
 
 /// The files of these crates, by their path from the root, and a workspace of just these.
-pub(crate) fn sources(workspace: &Path, crates: &BTreeSet<String>) -> Result<BTreeMap<String, Vec<u8>>, Error> {
+pub(crate) fn sources(
+    workspace: &Path,
+    crates: &BTreeSet<String>,
+) -> Result<BTreeMap<String, Vec<u8>>, Error> {
     let mut files = BTreeMap::new();
     for folder in crates {
         for path in files_below(&workspace.join(folder))? {

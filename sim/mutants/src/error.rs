@@ -110,7 +110,10 @@ impl fmt::Display for Error {
                 "row \"{row}\": {file} is in no library crate that the simulator is built from"
             ),
             Self::NoTest { row, begins } => {
-                write!(f, "row \"{row}\": no test of the store has a name that begins with {begins}")
+                write!(
+                    f,
+                    "row \"{row}\": no test of the store has a name that begins with {begins}"
+                )
             }
             Self::UnknownRow(name) => write!(
                 f,

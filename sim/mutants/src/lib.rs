@@ -37,8 +37,8 @@ pub use row::{Checker, Edit, Place, Row, Shape};
 pub use rows::rows;
 pub use run::{Form, Options, Outcome, Progress, Verdict, run};
 pub use stores::{
-    STORES_TABLE, StoreOptions, StoreOutcome, StoreProgress, StoreRow, StoreVerdict, check_store_rows, run_stores, store_rows,
-    stores_table, write_stores_table,
+    STORES_TABLE, StoreOptions, StoreOutcome, StoreProgress, StoreRow, StoreVerdict, check_store_rows,
+    run_stores, store_rows, stores_table, write_stores_table,
 };
 pub use switch::SWITCH;
 pub use table::{TABLE, places, table, write_table};

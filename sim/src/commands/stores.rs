@@ -3,8 +3,12 @@
 use super::{CLEAN, FAILED, VIOLATION, progress_bar};
 use std::time::{Duration, Instant};
 use tenure_mutants::{
-    Error, STORES_TABLE, StoreOptions, StoreOutcome, StoreProgress, StoreVerdict, run_stores, write_stores_table,
+    Error, STORES_TABLE, StoreOptions, StoreOutcome, StoreProgress, StoreVerdict, run_stores,
+    write_stores_table,
 };
+
+/// How many tests are named for one bug.
+const TESTS_SHOWN: usize = 3;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -83,9 +87,14 @@ fn line(verdict: &StoreVerdict) -> String {
     let name = format!("{}: {}", verdict.row.store, verdict.row.name);
     match &verdict.outcome {
         StoreOutcome::Caught { by, seconds } => format!(
-            "caught    {name}: in {:.1} s by {}",
+            "caught    {name}: in {:.1} s by {} tests: {}",
             seconds.as_secs_f64(),
-            by.join(", ")
+            by.len(),
+            by.iter()
+                .take(TESTS_SHOWN)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ")
         ),
         StoreOutcome::Survived => format!("SURVIVED  {name}"),
         StoreOutcome::DoesNotCompile { words } => format!("ERROR     {name}: it does not compile:\n{words}"),

@@ -38,7 +38,9 @@ pub(super) fn build(copy: &StoreCopy) -> Result<Built, Error> {
         .output()
         .map_err(|error| Error::system(Path::new(&cargo), &error))?;
     if !output.status.success() {
-        return Ok(Err(from_the_first_error(&String::from_utf8_lossy(&output.stderr))));
+        return Ok(Err(from_the_first_error(&String::from_utf8_lossy(
+            &output.stderr,
+        ))));
     }
     let messages = String::from_utf8_lossy(&output.stdout);
     let artifacts: Vec<(String, PathBuf)> = messages.lines().filter_map(program).collect();
@@ -47,7 +49,9 @@ pub(super) fn build(copy: &StoreCopy) -> Result<Built, Error> {
         let manifest = format!("/stores/{store}/Cargo.toml");
         let found = artifacts.iter().find(|(path, _)| path.ends_with(&manifest));
         let Some((_, program)) = found else {
-            return Ok(Err(format!("cargo tells of no program \"{TESTS}\" of the store {store}")));
+            return Ok(Err(format!(
+                "cargo tells of no program \"{TESTS}\" of the store {store}"
+            )));
         };
         programs.insert(*store, program.clone());
     }

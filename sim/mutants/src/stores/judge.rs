@@ -70,7 +70,9 @@ fn named<'a>(said: &'a str, how: &str) -> Vec<&'a str> {
     let line = |line: &'a str| line.strip_prefix("test ")?.split_once(" ... ");
     let lines = said.lines().filter_map(line);
     let ended = lines.filter(|(_, ended)| *ended == how);
-    ended.map(|(name, _)| name.trim_end_matches(" - should panic")).collect()
+    ended
+        .map(|(name, _)| name.trim_end_matches(" - should panic"))
+        .collect()
 }
 
 /// What a test has left to read.
@@ -131,7 +133,10 @@ mod tests {
     fn server_that_fails_is_no_catch() {
         let only = SAID.replace("test a::rises ... FAILED", "test a::rises ... ok");
         assert!(is_failed(&judge(&ran(Some(Some(101)), &only))));
-        let late = only.replace("failed: Internal, Unknown: syntax error", "did not end within 180s");
+        let late = only.replace(
+            "failed: Internal, Unknown: syntax error",
+            "did not end within 180s",
+        );
         assert!(is_failed(&judge(&ran(Some(Some(101)), &late))));
     }
 

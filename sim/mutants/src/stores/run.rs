@@ -175,7 +175,10 @@ impl Campaign {
         for row in asked {
             for begins in row.noticed_by {
                 if !all[row.store].iter().any(|test| test.starts_with(begins)) {
-                    errors.push(Error::NoTest { row: row.name, begins });
+                    errors.push(Error::NoTest {
+                        row: row.name,
+                        begins,
+                    });
                 }
             }
             let is_named = |test: &&String| row.noticed_by.iter().any(|begins| test.starts_with(begins));

@@ -62,14 +62,24 @@ fn section(store: &str, verdicts: &[&StoreVerdict]) -> String {
     for StoreVerdict { row, outcome } in verdicts {
         let (by, count, seconds) = match outcome {
             StoreOutcome::Caught { by, seconds } => {
-                let shown: Vec<String> = by.iter().take(TESTS_SHOWN).map(|test| format!("`{test}`")).collect();
+                let shown: Vec<String> = by
+                    .iter()
+                    .take(TESTS_SHOWN)
+                    .map(|test| format!("`{test}`"))
+                    .collect();
                 let (count, seconds) = (by.len().to_string(), format!("{:.0}", seconds.as_secs_f64()));
                 (shown.join(", "), count, seconds)
             }
             StoreOutcome::Survived => ("**nobody**".to_owned(), String::new(), String::new()),
-            StoreOutcome::DoesNotCompile { .. } => ("**does not compile**".to_owned(), String::new(), String::new()),
+            StoreOutcome::DoesNotCompile { .. } => {
+                ("**does not compile**".to_owned(), String::new(), String::new())
+            }
             StoreOutcome::TimeUp => ("**took too long**".to_owned(), String::new(), String::new()),
-            StoreOutcome::Failed { why } => (format!("**error**: {}", why.replace('|', "\\|")), String::new(), String::new()),
+            StoreOutcome::Failed { why } => (
+                format!("**error**: {}", why.replace('|', "\\|")),
+                String::new(),
+                String::new(),
+            ),
         };
         writeln!(
             text,

@@ -26,43 +26,61 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a term begins whatever was changed since the look",
         "E1",
         "src/acquire.rs",
-        &[["Compare::written_at(&key(Part::Record), found.record_revision),\n Compare::written_at(&key(Part::Term), found.term_revision),\n \
-            Compare::written_at(&key(Part::Holder), found.holder_revision),", ""]],
+        &[[
+            "Compare::written_at(&key(Part::Record), found.record_revision),\n Compare::written_at(&key(Part::Term), found.term_revision),\n \
+            Compare::written_at(&key(Part::Holder), found.holder_revision),",
+            "",
+        ]],
         &["conformance::", "changed_since::"],
     ),
     row(
         "a term is not bound to its session",
         "E3",
         "src/acquire.rs",
-        &[["RequestOp::put(key(Part::Holder), holder.to_vec(), session.id),", "RequestOp::put(key(Part::Holder), holder.to_vec(), 0),"]],
+        &[[
+            "RequestOp::put(key(Part::Holder), holder.to_vec(), session.id),",
+            "RequestOp::put(key(Part::Holder), holder.to_vec(), 0),",
+        ]],
         SUITE,
     ),
     row(
         "a held lease is granted to whoever asks",
         "G1",
         "src/found.rs",
-        &[["Occupancy::Held => Decision::Held,", "Occupancy::Held => Decision::Begin(Some(End::Expired)),"]],
+        &[[
+            "Occupancy::Held => Decision::Held,",
+            "Occupancy::Held => Decision::Begin(Some(End::Expired)),",
+        ]],
         SUITE,
     ),
     row(
         "a released attempt is granted again",
         "G5",
         "src/found.rs",
-        &[["Occupancy::Vacant if ours && theirs >= asked", "Occupancy::Vacant if ours && theirs > asked"]],
+        &[[
+            "Occupancy::Vacant if ours && theirs >= asked",
+            "Occupancy::Vacant if ours && theirs > asked",
+        ]],
         SUITE,
     ),
     row(
         "an earlier attempt of the same process takes the lease back",
         "G5",
         "src/found.rs",
-        &[["Occupancy::Expired | Occupancy::Held if ours && theirs > asked => Decision::Superseded,", ""]],
+        &[[
+            "Occupancy::Expired | Occupancy::Held if ours && theirs > asked => Decision::Superseded,",
+            "",
+        ]],
         SUITE,
     ),
     row(
         "an expired attempt gets its old token again",
         "G9",
         "src/found.rs",
-        &[["Occupancy::Expired => Decision::Begin(Some(End::Expired)),", "Occupancy::Expired if ours && theirs == asked => Decision::Again, Occupancy::Expired => Decision::Begin(Some(End::Expired)),"]],
+        &[[
+            "Occupancy::Expired => Decision::Begin(Some(End::Expired)),",
+            "Occupancy::Expired if ours && theirs == asked => Decision::Again, Occupancy::Expired => Decision::Begin(Some(End::Expired)),",
+        ]],
         SUITE,
     ),
     row(
@@ -83,17 +101,31 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a release removes the record",
         "G5",
         "src/release.rs",
-        &[["RequestOp::delete(key(Part::Term)),", "RequestOp::delete(key(Part::Record)), RequestOp::delete(key(Part::Term)),"]],
+        &[[
+            "RequestOp::delete(key(Part::Term)),",
+            "RequestOp::delete(key(Part::Record)), RequestOp::delete(key(Part::Term)),",
+        ]],
         SUITE,
     ),
     row(
         "a release frees whatever term there is by now",
         "E11",
         "src/release.rs",
-        &[["let mut compare = vec![Compare::written_at(&key(Part::Record), found.record_revision)];", "let mut compare = Vec::new();"],
+        &[
+            [
+                "let mut compare = vec![Compare::written_at(&key(Part::Record), found.record_revision)];",
+                "let mut compare = Vec::new();",
+            ],
             ["_ if *certain => {}", "_ => {}"],
-            ["Some(known) => compare.push(Compare::ends_with(&holder, known.session)),", "#[allow(unreachable_patterns)] Some(known) => compare.push(Compare::ends_with(&holder, known.session)),"],
-            ["None => compare.push(Compare::written_at(&holder, 0)),", "#[allow(unreachable_patterns)] None => compare.push(Compare::written_at(&holder, 0)),"]],
+            [
+                "Some(known) => compare.push(Compare::ends_with(&holder, known.session)),",
+                "#[allow(unreachable_patterns)] Some(known) => compare.push(Compare::ends_with(&holder, known.session)),",
+            ],
+            [
+                "None => compare.push(Compare::written_at(&holder, 0)),",
+                "#[allow(unreachable_patterns)] None => compare.push(Compare::written_at(&holder, 0)),",
+            ],
+        ],
         &["conformance::", "changed_since::", "late_requests::"],
     ),
     row(
@@ -107,49 +139,70 @@ pub(super) const ROWS: &[StoreRow] = &[
         "what remains is told as the whole ttl",
         "G18",
         "src/look.rs",
-        &[["whole => (seconds(whole) + Duration::from_secs(1)).min(granted),", "_ => granted,"]],
+        &[[
+            "whole => (seconds(whole) + Duration::from_secs(1)).min(granted),",
+            "_ => granted,",
+        ]],
         SUITE,
     ),
     row(
         "a wish for an earlier term reaches the holder",
         "G8",
         "src/ask.rs",
-        &[["if written.token != request.token {", "if written.token < request.token {"]],
+        &[[
+            "if written.token != request.token {",
+            "if written.token < request.token {",
+        ]],
         SUITE,
     ),
     row(
         "a clean-up removes what was used a moment ago",
         "L13",
         "src/purge.rs",
-        &[["Some(age) if age >= request.unused_at_least(record.record.ttl) =>", "Some(_age) if record.terms > 0 =>"]],
+        &[[
+            "Some(age) if age >= request.unused_at_least(record.record.ttl) =>",
+            "Some(_age) if record.terms > 0 =>",
+        ]],
         &["conformance::", "clean_up::"],
     ),
     row(
         "a clean-up removes what was taken since it was looked at",
         "L13",
         "src/purge.rs",
-        &[["compare.extend(conditions);", "drop(conditions); if false { compare.push(Compare::written_at(&note, 0)); }"]],
+        &[[
+            "compare.extend(conditions);",
+            "drop(conditions); if false { compare.push(Compare::written_at(&note, 0)); }",
+        ]],
         &["conformance::", "clean_up::"],
     ),
     row(
         "a write does not compare the mark",
         "E8",
         "src/fence/write.rs",
-        &[["let mut compare = vec![Compare::value(&key, &value)];", "let mut compare = Vec::new(); drop(value);"]],
+        &[[
+            "let mut compare = vec![Compare::value(&key, &value)];",
+            "let mut compare = Vec::new(); drop(value);",
+        ]],
         &["fence::"],
     ),
     row(
         "a claim that comes late lowers the mark",
         "G6",
         "src/fence/claim.rs",
-        &[["compare: std::iter::once(Compare::written_at(&key, found.written))\n .chain(also)\n .collect(),", "compare: std::iter::once(Compare::not_written_after(&key, i64::MAX - i64::from(found.written < 0)))\n .chain(also)\n .collect(),"]],
+        &[[
+            "compare: std::iter::once(Compare::written_at(&key, found.written))\n .chain(also)\n .collect(),",
+            "compare: std::iter::once(Compare::not_written_after(&key, i64::MAX - i64::from(found.written < 0)))\n .chain(also)\n .collect(),",
+        ]],
         &["fence::", "late_requests::"],
     ),
     row(
         "a term is granted beside a bump and admitted",
         "G28",
         "src/fence/claim.rs",
-        &[["if self.set(resource, &found, &lifted, none_above).await? {", "drop(none_above); if self.set(resource, &found, &lifted, None).await? {"]],
+        &[[
+            "if self.set(resource, &found, &lifted, none_above).await? {",
+            "drop(none_above); if self.set(resource, &found, &lifted, None).await? {",
+        ]],
         &["fence_bumps::"],
     ),
     row(

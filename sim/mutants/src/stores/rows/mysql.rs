@@ -26,7 +26,10 @@ pub(super) const ROWS: &[StoreRow] = &[
         "by the short way a term keeps the token of the one before",
         "G4",
         "src/sql/take.sql",
-        &[["token = GREATEST(token + 1, VALUES(token))", "token = GREATEST(token, VALUES(token))"]],
+        &[[
+            "token = GREATEST(token + 1, VALUES(token))",
+            "token = GREATEST(token, VALUES(token))",
+        ]],
         SUITE,
     ),
     row(
@@ -40,7 +43,10 @@ pub(super) const ROWS: &[StoreRow] = &[
         "by the short way a held lease is granted to whoever asks",
         "G1",
         "src/sql/take.sql",
-        &[["released_us IS NOT NULL OR expires_us <= {now_us})\n AND token <", "TRUE)\n AND token <"]],
+        &[[
+            "released_us IS NOT NULL OR expires_us <= {now_us})\n AND token <",
+            "TRUE)\n AND token <",
+        ]],
         SUITE,
     ),
     row(
@@ -61,29 +67,40 @@ pub(super) const ROWS: &[StoreRow] = &[
         "by the short way a release removes the record",
         "G4",
         "src/sql/vacate.sql",
-        &[["UPDATE tenure_leases SET released_us = {now_us}, expires_us = LEAST(expires_us, {now_us}), step_down_us = NULL",
-            "DELETE FROM tenure_leases"]],
+        &[[
+            "UPDATE tenure_leases SET released_us = {now_us}, expires_us = LEAST(expires_us, {now_us}), step_down_us = NULL",
+            "DELETE FROM tenure_leases",
+        ]],
         SUITE,
     ),
     row(
         "a term keeps the token of the one before",
         "G4",
         "src/sql/acquire.sql",
-        &[["l_token = GREATEST(l_token + 1, moment DIV 1000),", "l_token = GREATEST(l_token, moment DIV 1000),"]],
+        &[[
+            "l_token = GREATEST(l_token + 1, moment DIV 1000),",
+            "l_token = GREATEST(l_token, moment DIV 1000),",
+        ]],
         SUITE,
     ),
     row(
         "a released attempt is granted again",
         "G5",
         "src/sql/acquire.sql",
-        &[["(l_attempt > asked_attempt OR l_attempt = asked_attempt AND l_released IS NOT NULL)", "(l_attempt > asked_attempt)"]],
+        &[[
+            "(l_attempt > asked_attempt OR l_attempt = asked_attempt AND l_released IS NOT NULL)",
+            "(l_attempt > asked_attempt)",
+        ]],
         SUITE,
     ),
     row(
         "an expired attempt gets its old token again",
         "G9",
         "src/sql/acquire.sql",
-        &[["ELSEIF mine AND held AND l_attempt = asked_attempt THEN", "ELSEIF mine AND l_released IS NULL AND l_attempt = asked_attempt THEN"]],
+        &[[
+            "ELSEIF mine AND held AND l_attempt = asked_attempt THEN",
+            "ELSEIF mine AND l_released IS NULL AND l_attempt = asked_attempt THEN",
+        ]],
         SUITE,
     ),
     row(
@@ -97,50 +114,76 @@ pub(super) const ROWS: &[StoreRow] = &[
         "it is decided by the clock before the wait for the row",
         "Y1",
         "src/sql/acquire.sql",
-        &[["SET moment = {now_us};\n            {primary_only}\n            SET mine", "{primary_only}\n            SET mine"]],
+        &[[
+            "SET moment = {now_us};\n            {primary_only}\n            SET mine",
+            "{primary_only}\n            SET mine",
+        ]],
         &["conformance::", "locked_rows::", "short_way::"],
     ),
     row(
         "a renewal revives an expired lease",
         "G9",
         "src/sql/renew.sql",
-        &[["AND attempt = only_attempt\n            AND released_us IS NULL AND expires_us > moment;", "AND attempt = only_attempt\n            AND released_us IS NULL;"]],
+        &[[
+            "AND attempt = only_attempt\n            AND released_us IS NULL AND expires_us > moment;",
+            "AND attempt = only_attempt\n            AND released_us IS NULL;",
+        ]],
         SUITE,
     ),
     row(
         "a renewal of several revives an expired lease",
         "G9",
         "src/sql/renew.sql",
-        &[["AND lease.attempt = a.attempt AND lease.released_us IS NULL AND lease.expires_us > moment;", "AND lease.attempt = a.attempt AND lease.released_us IS NULL;"]],
+        &[[
+            "AND lease.attempt = a.attempt AND lease.released_us IS NULL AND lease.expires_us > moment;",
+            "AND lease.attempt = a.attempt AND lease.released_us IS NULL;",
+        ]],
         SUITE,
     ),
     row(
         "a renewal of several does not compare the attempt",
         "G5",
         "src/sql/renew.sql",
-        &[["AND lease.attempt = a.attempt AND lease.released_us IS NULL AND lease.expires_us > moment;", "AND lease.released_us IS NULL AND lease.expires_us > moment;"],
-            ["AND lease.attempt = a.attempt\n AND lease.released_us IS NULL AND lease.expires_us > moment THEN", "AND lease.released_us IS NULL AND lease.expires_us > moment THEN"]],
+        &[
+            [
+                "AND lease.attempt = a.attempt AND lease.released_us IS NULL AND lease.expires_us > moment;",
+                "AND lease.released_us IS NULL AND lease.expires_us > moment;",
+            ],
+            [
+                "AND lease.attempt = a.attempt\n AND lease.released_us IS NULL AND lease.expires_us > moment THEN",
+                "AND lease.released_us IS NULL AND lease.expires_us > moment THEN",
+            ],
+        ],
         SUITE,
     ),
     row(
         "a release of several tells each that it was given back",
         "G8",
         "src/sql/release.sql",
-        &[["WHEN lease.incarnation = a.incarnation AND lease.token = a.token AND lease.attempt = a.attempt\n AND lease.released_us IS NOT NULL THEN", "WHEN lease.released_us IS NOT NULL THEN"]],
+        &[[
+            "WHEN lease.incarnation = a.incarnation AND lease.token = a.token AND lease.attempt = a.attempt\n AND lease.released_us IS NOT NULL THEN",
+            "WHEN lease.released_us IS NOT NULL THEN",
+        ]],
         SUITE,
     ),
     row(
         "a renewal lasts for twice its ttl",
         "G17",
         "src/sql/renew.sql",
-        &[["expires_us = moment + only_ttl_ms * 1000", "expires_us = moment + only_ttl_ms * 2000"]],
+        &[[
+            "expires_us = moment + only_ttl_ms * 1000",
+            "expires_us = moment + only_ttl_ms * 2000",
+        ]],
         SUITE,
     ),
     row(
         "a clean-up removes what was used a moment ago",
         "L13",
         "src/purge.rs",
-        &[["AND expires_us <= {unused_since} AND token", "AND expires_us <= {now_us} AND token"]],
+        &[[
+            "AND expires_us <= {unused_since} AND token",
+            "AND expires_us <= {now_us} AND token",
+        ]],
         &["conformance::", "clean_up::"],
     ),
     row(
@@ -154,15 +197,26 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a claim lowers the mark",
         "G6",
         "src/sql/claim.sql",
-        &[["OR m_token > asked_token OR m_token = asked_token", "OR m_token = asked_token"],
-            ["(m_token < asked_token OR m_token = asked_token AND m_lease IS NULL)", "TRUE"]],
+        &[
+            [
+                "OR m_token > asked_token OR m_token = asked_token",
+                "OR m_token = asked_token",
+            ],
+            [
+                "(m_token < asked_token OR m_token = asked_token AND m_lease IS NULL)",
+                "TRUE",
+            ],
+        ],
         &["fence::", "fence_bumps::", "fence_history::"],
     ),
     row(
         "a token from the future claims",
         "G26",
         "src/sql/claim.sql",
-        &[["IF asked_token > COALESCE(granted, GREATEST(moment DIV 1000, COALESCE(m_token, 0)) + {day_ms})\n OR m_token IS NULL", "IF m_token IS NULL"]],
+        &[[
+            "IF asked_token > COALESCE(granted, GREATEST(moment DIV 1000, COALESCE(m_token, 0)) + {day_ms})\n OR m_token IS NULL",
+            "IF m_token IS NULL",
+        ]],
         &["fence::", "fence_bumps::"],
     ),
     row(
@@ -170,38 +224,68 @@ pub(super) const ROWS: &[StoreRow] = &[
         "G6",
         "src/sql/claim.sql",
         &[["OR m_token IS NULL AND asked_token < granted THEN", "THEN"]],
-        &["fence::", "fence_bumps::", "fence_marks::", "fence_guards::", "fence_history::"],
+        &[
+            "fence::",
+            "fence_bumps::",
+            "fence_marks::",
+            "fence_guards::",
+            "fence_history::",
+        ],
     ),
     row(
         "entering does not compare the token",
         "G6",
         "src/sql/judge.sql",
-        &[["IF m_lease = asked_lease AND m_token = asked_token THEN", "IF m_lease = asked_lease THEN"],
-            ["ELSEIF m_token > asked_token THEN SIGNAL SQLSTATE '{stale}' SET MESSAGE_TEXT = 'refused: the token is stale, a later term has claimed; stop this work';", ""],
-            ["ELSEIF m_lease IS NULL OR m_token <> asked_token THEN", "ELSEIF m_lease IS NULL THEN"]],
+        &[
+            [
+                "IF m_lease = asked_lease AND m_token = asked_token THEN",
+                "IF m_lease = asked_lease THEN",
+            ],
+            [
+                "ELSEIF m_token > asked_token THEN SIGNAL SQLSTATE '{stale}' SET MESSAGE_TEXT = 'refused: the token is stale, a later term has claimed; stop this work';",
+                "",
+            ],
+            [
+                "ELSEIF m_lease IS NULL OR m_token <> asked_token THEN",
+                "ELSEIF m_lease IS NULL THEN",
+            ],
+        ],
         &["fence::", "fence_guards::", "fence_history::"],
     ),
     row(
         "entering keeps no claim waiting",
         "Y5",
         "src/sql/judge.sql",
-        &[["WHERE resource = asked_resource LOCK IN SHARE MODE;", "WHERE resource = asked_resource;"]],
+        &[[
+            "WHERE resource = asked_resource LOCK IN SHARE MODE;",
+            "WHERE resource = asked_resource;",
+        ]],
         &["fence::", "fence_guards::", "fence_history::"],
     ),
     row(
         "a bumped mark lets its own number in",
         "G28",
         "src/sql/judge.sql",
-        &[["IF(lease = asked_lease AND bumped_token = token, NULL, lease), token INTO m_lease, m_token\n FROM tenure_fences WHERE resource = asked_resource;",
-            "lease, token INTO m_lease, m_token\n FROM tenure_fences WHERE resource = asked_resource;"],
-            ["IF(lease = asked_lease AND bumped_token = token, NULL, lease), token INTO", "lease, token INTO"]],
+        &[
+            [
+                "IF(lease = asked_lease AND bumped_token = token, NULL, lease), token INTO m_lease, m_token\n FROM tenure_fences WHERE resource = asked_resource;",
+                "lease, token INTO m_lease, m_token\n FROM tenure_fences WHERE resource = asked_resource;",
+            ],
+            [
+                "IF(lease = asked_lease AND bumped_token = token, NULL, lease), token INTO",
+                "lease, token INTO",
+            ],
+        ],
         &["fence_bumps::"],
     ),
     row(
         "a bump is not above what was granted",
         "G28",
         "src/sql/bump.sql",
-        &[["COALESCE(granted, 0), COALESCE(asked_above, 0)", "COALESCE(asked_above, 0)"]],
+        &[[
+            "COALESCE(granted, 0), COALESCE(asked_above, 0)",
+            "COALESCE(asked_above, 0)",
+        ]],
         &["fence::", "fence_bumps::"],
     ),
 ];

@@ -26,14 +26,20 @@ pub(super) const ROWS: &[StoreRow] = &[
         "no write compares the last one",
         "N3",
         "src/api.rs",
-        &[["pub(crate) const EXPECTED: &str = \"Nats-Expected-Last-Subject-Sequence\";", "pub(crate) const EXPECTED: &str = \"Tenure-Expected-Nothing\";"]],
+        &[[
+            "pub(crate) const EXPECTED: &str = \"Nats-Expected-Last-Subject-Sequence\";",
+            "pub(crate) const EXPECTED: &str = \"Tenure-Expected-Nothing\";",
+        ]],
         SUITE,
     ),
     row(
         "a token is not floored by the clock",
         "G4",
         "src/swap.rs",
-        &[["Floor::Wanted => self.clock.at_least(self.clock_ms(&lease_subject(name))).await,", "Floor::Wanted if false => self.clock.at_least(self.clock_ms(&lease_subject(name))).await, Floor::Wanted => Ok(0),"]],
+        &[[
+            "Floor::Wanted => self.clock.at_least(self.clock_ms(&lease_subject(name))).await,",
+            "Floor::Wanted if false => self.clock.at_least(self.clock_ms(&lease_subject(name))).await, Floor::Wanted => Ok(0),",
+        ]],
         SUITE,
     ),
     row(
@@ -61,14 +67,20 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a wish is not read",
         "C13",
         "src/record.rs",
-        &[["asked_to_step_down: flag(\"stepDownAsked\")?,", "asked_to_step_down: flag(\"stepDownAsked\")? && false,"]],
+        &[[
+            "asked_to_step_down: flag(\"stepDownAsked\")?,",
+            "asked_to_step_down: flag(\"stepDownAsked\")? && false,",
+        ]],
         SUITE,
     ),
     row(
         "a record of another form is read",
         "G23",
         "src/record.rs",
-        &[["if number(\"form\", \"form that this version knows\")? != FORM {", "if number(\"form\", \"form that this version knows\").is_err() && FORM == 0 {"]],
+        &[[
+            "if number(\"form\", \"form that this version knows\")? != FORM {",
+            "if number(\"form\", \"form that this version knows\").is_err() && FORM == 0 {",
+        ]],
         SUITE,
     ),
     row(
@@ -82,7 +94,10 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a clean-up forgets a token that is ahead of the clock",
         "G4",
         "src/purge.rs",
-        &[["Ok((is_old && rises).then_some", "Ok((is_old && (rises || true)).then_some"]],
+        &[[
+            "Ok((is_old && rises).then_some",
+            "Ok((is_old && (rises || true)).then_some",
+        ]],
         &["conformance::on_one_server::", "clean_up::"],
     ),
     row(
@@ -96,28 +111,44 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a term's write goes over a record of a bucket that was made again",
         "N3",
         "src/swap.rs",
-        &[["self.put(name, entry, Condition::last_is(over, revision.epoch()))", "self.put(name, entry, Condition::last_is(over, self.last(name).await?.map_or(0, |last| last.epoch)))"]],
+        &[[
+            "self.put(name, entry, Condition::last_is(over, revision.epoch()))",
+            "self.put(name, entry, Condition::last_is(over, self.last(name).await?.map_or(0, |last| last.epoch)))",
+        ]],
         &["repeated::"],
     ),
     row(
         "a write of a term that has not claimed is let in",
         "G6",
         "src/fence/look.rs",
-        &[["decide_entry(resource, term, self.claimant(), self.token())", "decide_entry(resource, term, self.claimant(), self.token()).or(Ok(()))"]],
-        &["fence::", "fence_history::", "fence_order::nothing_of_an_older_term_is_stored_after_a_claim_on_one_server"],
+        &[[
+            "decide_entry(resource, term, self.claimant(), self.token())",
+            "decide_entry(resource, term, self.claimant(), self.token()).or(Ok(()))",
+        ]],
+        &[
+            "fence::",
+            "fence_history::",
+            "fence_order::nothing_of_an_older_term_is_stored_after_a_claim_on_one_server",
+        ],
     ),
     row(
         "a claim lowers the mark",
         "G6",
         "src/fence/look.rs",
-        &[["decide_claim(resource, term, self.claimant(), self.token(), limit)", "decide_claim(resource, term, self.claimant(), None, limit)"]],
+        &[[
+            "decide_claim(resource, term, self.claimant(), self.token(), limit)",
+            "decide_claim(resource, term, self.claimant(), None, limit)",
+        ]],
         &["fence::", "fence_history::"],
     ),
     row(
         "a write is compared with nothing but its own key",
         "N8",
         "src/fence/write.rs",
-        &[["Change::Put => &[(EXPECTED_OF, &guard)],", "Change::Put => &[(\"Tenure-Expected-Of\", &guard)],"]],
+        &[[
+            "Change::Put => &[(EXPECTED_OF, &guard)],",
+            "Change::Put => &[(\"Tenure-Expected-Of\", &guard)],",
+        ]],
         &["fence::", "fence_history::"],
     ),
     row(

@@ -26,64 +26,96 @@ pub(super) const ROWS: &[StoreRow] = &[
         "by the quick way a term keeps the token of the one before",
         "G4",
         "src/sql/take.sql",
-        &[["token = greatest(lease.token + 1, {milliseconds})", "token = greatest(lease.token, {milliseconds})"]],
+        &[[
+            "token = greatest(lease.token + 1, {milliseconds})",
+            "token = greatest(lease.token, {milliseconds})",
+        ]],
         SUITE,
     ),
     row(
         "by the quick way a token only counts",
         "G4",
         "src/sql/take.sql",
-        &[["token = greatest(lease.token + 1, {milliseconds})", "token = lease.token + 1"],
-            ["token = greatest(lease.token, {milliseconds}), acquired_at = moment", "acquired_at = moment"]],
+        &[
+            [
+                "token = greatest(lease.token + 1, {milliseconds})",
+                "token = lease.token + 1",
+            ],
+            [
+                "token = greatest(lease.token, {milliseconds}), acquired_at = moment",
+                "acquired_at = moment",
+            ],
+        ],
         SUITE,
     ),
     row(
         "by the quick way a held lease is granted to whoever asks",
         "G1",
         "src/sql/take.sql",
-        &[["ELSE lease.released_at IS NOT NULL OR lease.expires_at <= moment END", "ELSE true END"]],
+        &[[
+            "ELSE lease.released_at IS NOT NULL OR lease.expires_at <= moment END",
+            "ELSE true END",
+        ]],
         SUITE,
     ),
     row(
         "by the quick way an attempt is granted a second term",
         "G13",
         "src/sql/take.sql",
-        &[["THEN lease.attempt < asked_attempt", "THEN lease.attempt <= asked_attempt"]],
+        &[[
+            "THEN lease.attempt < asked_attempt",
+            "THEN lease.attempt <= asked_attempt",
+        ]],
         SUITE,
     ),
     row(
         "by the quick way a term begins before the wait for its row",
         "P12",
         "src/sql/take.sql",
-        &[["IF ended BETWEEN moment AND moment + interval '1 millisecond' THEN", "IF ended >= moment THEN"]],
+        &[[
+            "IF ended BETWEEN moment AND moment + interval '1 millisecond' THEN",
+            "IF ended >= moment THEN",
+        ]],
         &["conformance::", "quick::", "locked_rows::"],
     ),
     row(
         "by the quick way a release does not compare the attempt",
         "G5",
         "src/sql/give_back.sql",
-        &[["AND lease.attempt = asked_attempt AND lease.released_at IS NULL", "AND lease.released_at IS NULL"]],
+        &[[
+            "AND lease.attempt = asked_attempt AND lease.released_at IS NULL",
+            "AND lease.released_at IS NULL",
+        ]],
         SUITE,
     ),
     row(
         "a term keeps the token of the one before",
         "G4",
         "src/sql/acquire.sql",
-        &[["token = greatest(lease.token + 1, {milliseconds})", "token = greatest(lease.token, {milliseconds})"]],
+        &[[
+            "token = greatest(lease.token + 1, {milliseconds})",
+            "token = greatest(lease.token, {milliseconds})",
+        ]],
         SUITE,
     ),
     row(
         "a released attempt is granted again",
         "G5",
         "src/sql/acquire.sql",
-        &[["(lease.attempt > asked_attempt\n OR lease.attempt = asked_attempt AND lease.released_at IS NOT NULL)", "(lease.attempt > asked_attempt)"]],
+        &[[
+            "(lease.attempt > asked_attempt\n OR lease.attempt = asked_attempt AND lease.released_at IS NOT NULL)",
+            "(lease.attempt > asked_attempt)",
+        ]],
         SUITE,
     ),
     row(
         "an expired attempt gets its old token again",
         "G9",
         "src/sql/acquire.sql",
-        &[["ELSIF mine AND held AND lease.attempt", "ELSIF mine AND lease.attempt"]],
+        &[[
+            "ELSIF mine AND held AND lease.attempt",
+            "ELSIF mine AND lease.attempt",
+        ]],
         SUITE,
     ),
     row(
@@ -97,86 +129,138 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a renewal revives an expired lease",
         "G9",
         "src/sql/renew.sql",
-        &[["AND lease.released_at IS NULL AND lease.expires_at > moment THEN UPDATE", "AND lease.released_at IS NULL THEN UPDATE"]],
+        &[[
+            "AND lease.released_at IS NULL AND lease.expires_at > moment THEN UPDATE",
+            "AND lease.released_at IS NULL THEN UPDATE",
+        ]],
         SUITE,
     ),
     row(
         "a renewal of several revives an expired lease",
         "G9",
         "src/sql/renew.sql",
-        &[["AND lease.released_at IS NULL AND lease.expires_at > moment;", "AND lease.released_at IS NULL;"]],
+        &[[
+            "AND lease.released_at IS NULL AND lease.expires_at > moment;",
+            "AND lease.released_at IS NULL;",
+        ]],
         SUITE,
     ),
     row(
         "a renewal does not compare the incarnation",
         "G14",
         "src/sql/renew.sql",
-        &[["IF FOUND AND lease.incarnation = asked_incarnations[1] AND lease.token", "IF FOUND AND lease.token"]],
+        &[[
+            "IF FOUND AND lease.incarnation = asked_incarnations[1] AND lease.token",
+            "IF FOUND AND lease.token",
+        ]],
         SUITE,
     ),
     row(
         "a renewal lasts for twice its ttl",
         "G17",
         "src/sql/renew.sql",
-        &[["moment + asked_ttls_ms[1] * interval '1 millisecond'", "moment + asked_ttls_ms[1] * interval '2 milliseconds'"]],
+        &[[
+            "moment + asked_ttls_ms[1] * interval '1 millisecond'",
+            "moment + asked_ttls_ms[1] * interval '2 milliseconds'",
+        ]],
         SUITE,
     ),
     row(
         "a release of several does not compare the token",
         "G8",
         "src/sql/release.sql",
-        &[["AND lease.token = asked.token AND lease.attempt = asked.attempt AND lease.released_at IS NULL", "AND lease.attempt = asked.attempt AND lease.released_at IS NULL"]],
+        &[[
+            "AND lease.token = asked.token AND lease.attempt = asked.attempt AND lease.released_at IS NULL",
+            "AND lease.attempt = asked.attempt AND lease.released_at IS NULL",
+        ]],
         SUITE,
     ),
     row(
         "a release removes the record",
         "G4",
         "src/sql/give_back.sql",
-        &[["UPDATE {schema}.leases lease SET\n released_at = moment, expires_at = least(lease.expires_at, moment), step_down_asked_at = NULL\n WHERE", "DELETE FROM {schema}.leases lease\n    WHERE"]],
+        &[[
+            "UPDATE {schema}.leases lease SET\n released_at = moment, expires_at = least(lease.expires_at, moment), step_down_asked_at = NULL\n WHERE",
+            "DELETE FROM {schema}.leases lease\n    WHERE",
+        ]],
         SUITE,
     ),
     row(
         "a clean-up removes what was used a moment ago",
         "L13",
         "src/purge.rs",
-        &[["AND lease.expires_at OPERATOR(pg_catalog.<=) {unused_since}", "AND lease.expires_at OPERATOR(pg_catalog.<=) clock.moment"]],
+        &[[
+            "AND lease.expires_at OPERATOR(pg_catalog.<=) {unused_since}",
+            "AND lease.expires_at OPERATOR(pg_catalog.<=) clock.moment",
+        ]],
         &["conformance::", "clean_up::"],
     ),
     row(
         "a clean-up forgets a token that the clock has just passed",
         "G4",
         "src/purge.rs",
-        &[["\\ AND lease.token OPERATOR(pg_catalog.<) floor(extract(epoch FROM {unused_since}) OPERATOR(pg_catalog.*) 1000)::bigint", ""]],
+        &[[
+            "\\ AND lease.token OPERATOR(pg_catalog.<) floor(extract(epoch FROM {unused_since}) OPERATOR(pg_catalog.*) 1000)::bigint",
+            "",
+        ]],
         &["conformance::", "clean_up::"],
     ),
     row(
         "a claim lowers the mark",
         "G6",
         "src/sql/fences.sql",
-        &[["OR mark.token > asked_token\n OR mark.token = asked_token AND", "OR mark.token = asked_token AND"],
-            ["AND (mark.token < asked_token OR mark.token = asked_token AND mark.lease IS NULL)", ""]],
+        &[
+            [
+                "OR mark.token > asked_token\n OR mark.token = asked_token AND",
+                "OR mark.token = asked_token AND",
+            ],
+            [
+                "AND (mark.token < asked_token OR mark.token = asked_token AND mark.lease IS NULL)",
+                "",
+            ],
+        ],
         &["fence::", "fence_bumps::", "fence_history::"],
     ),
     row(
         "a term that was succeeded claims where there is no mark",
         "G6",
         "src/sql/fences.sql",
-        &[["OR mark.resource IS NULL AND asked_token < granted_token THEN", "THEN"]],
-        &["fence::", "fence_bumps::", "fence_marks::", "fence_guards::", "fence_history::"],
+        &[[
+            "OR mark.resource IS NULL AND asked_token < granted_token THEN",
+            "THEN",
+        ]],
+        &[
+            "fence::",
+            "fence_bumps::",
+            "fence_marks::",
+            "fence_guards::",
+            "fence_history::",
+        ],
     ),
     row(
         "entering does not compare the token",
         "G6",
         "src/sql/guard.sql",
-        &[["ELSIF mark.token > asked_token THEN", "ELSIF false THEN"],
-            ["ELSIF mark.token IS DISTINCT FROM asked_token OR mark.lease IS NULL THEN", "ELSIF mark.lease IS NULL THEN"]],
+        &[
+            ["ELSIF mark.token > asked_token THEN", "ELSIF false THEN"],
+            [
+                "ELSIF mark.token IS DISTINCT FROM asked_token OR mark.lease IS NULL THEN",
+                "ELSIF mark.lease IS NULL THEN",
+            ],
+        ],
         &["fence::", "fence_guards::", "fence_history::"],
     ),
     row(
         "entering keeps no claim waiting",
         "P5",
         "src/sql/guard.sql",
-        &[["PERFORM pg_advisory_xact_lock_shared({turnstile});", ""], ["WHERE f.resource = asked_resource FOR SHARE;", "WHERE f.resource = asked_resource;"]],
+        &[
+            ["PERFORM pg_advisory_xact_lock_shared({turnstile});", ""],
+            [
+                "WHERE f.resource = asked_resource FOR SHARE;",
+                "WHERE f.resource = asked_resource;",
+            ],
+        ],
         &["fence::", "fence_guards::", "turnstile::"],
     ),
     row(
@@ -190,7 +274,10 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a bump is not above what was granted",
         "G28",
         "src/sql/fences.sql",
-        &[["highest := greatest(mark.token, granted, asked_above);", "highest := greatest(mark.token, asked_above);"]],
+        &[[
+            "highest := greatest(mark.token, granted, asked_above);",
+            "highest := greatest(mark.token, asked_above);",
+        ]],
         &["fence::", "fence_bumps::"],
     ),
 ];

@@ -28,8 +28,10 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a term keeps the token of the one before in the same millisecond",
         "G4",
         "src/lua/acquire.lua",
-        &[["token = #r.generation < 16 and string.format('%.0f', r.generation + 1) or seldom().one_more(key, 'generation')",
-            "token = r.generation"]],
+        &[[
+            "token = #r.generation < 16 and string.format('%.0f', r.generation + 1) or seldom().one_more(key, 'generation')",
+            "token = r.generation",
+        ]],
         SUITE,
     ),
     row(
@@ -43,7 +45,10 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a held lease is granted to whoever asks",
         "G1",
         "src/lua/acquire.lua",
-        &[["elseif state == 'held' then\n  refusal", "elseif false then\n  refusal"]],
+        &[[
+            "elseif state == 'held' then\n  refusal",
+            "elseif false then\n  refusal",
+        ]],
         SUITE,
     ),
     row(
@@ -57,7 +62,10 @@ pub(super) const ROWS: &[StoreRow] = &[
         "an expired attempt gets its old token again",
         "G9",
         "src/lua/acquire.lua",
-        &[["if same and state == 'held' then", "if same and state ~= 'vacant' then"]],
+        &[[
+            "if same and state == 'held' then",
+            "if same and state ~= 'vacant' then",
+        ]],
         SUITE,
     ),
     row(
@@ -78,21 +86,30 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a renewal revives an expired lease",
         "G9",
         "src/lua/renew.lua",
-        &[["elseif state == 'held' and r.incarnation", "elseif state ~= 'vacant' and r.incarnation"]],
+        &[[
+            "elseif state == 'held' and r.incarnation",
+            "elseif state ~= 'vacant' and r.incarnation",
+        ]],
         SUITE,
     ),
     row(
         "a renewal does not compare the attempt",
         "G5",
         "src/lua/renew.lua",
-        &[["and r.generation == token and r.attempt == attempt then", "and r.generation == token then"]],
+        &[[
+            "and r.generation == token and r.attempt == attempt then",
+            "and r.generation == token then",
+        ]],
         SUITE,
     ),
     row(
         "a release does not compare the incarnation",
         "G14",
         "src/lua/release.lua",
-        &[["elseif r.incarnation ~= incarnation or r.attempt", "elseif r.attempt"]],
+        &[[
+            "elseif r.incarnation ~= incarnation or r.attempt",
+            "elseif r.attempt",
+        ]],
         SUITE,
     ),
     row(
@@ -106,8 +123,10 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a release removes the record",
         "R1",
         "src/lua/release.lua",
-        &[["redis.call('HSET', key, 'releasedAt', now_text, 'expiresAt', r.expiresAt - now > 0 and now_text or r.expiresAt)",
-            "redis.call('DEL', key)"]],
+        &[[
+            "redis.call('HSET', key, 'releasedAt', now_text, 'expiresAt', r.expiresAt - now > 0 and now_text or r.expiresAt)",
+            "redis.call('DEL', key)",
+        ]],
         SUITE,
     ),
     row(
@@ -128,7 +147,10 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a clean-up forgets a token that the clock has just passed",
         "G4",
         "src/lua/purge.lua",
-        &[["and seldom().less(r.generation, string.format('%.0f', since))", ""]],
+        &[[
+            "and seldom().less(r.generation, string.format('%.0f', since))",
+            "",
+        ]],
         &["conformance::on_redis::", "records::"],
     ),
     row(
@@ -163,35 +185,57 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a bump is not above what was granted",
         "G28",
         "src/fence/claim.rs",
-        &[["let above = bump.above.max(found.granted);", "let above = bump.above;"]],
+        &[[
+            "let above = bump.above.max(found.granted);",
+            "let above = bump.above;",
+        ]],
         &["fence::", "fence_bumps::", "quorum_candidacy::"],
     ),
     row(
         "quorum: a member confirms a token that is not above its own",
         "R7",
         "src/lua/quorum_confirm.lua",
-        &[["if #r.generation > #token or (#r.generation == #token and r.generation >= token) then return 'gone' end", ""]],
-        &["quorum_conformance::", "quorum::", "quorum_purge_late::", "quorum_wire::"],
+        &[[
+            "if #r.generation > #token or (#r.generation == #token and r.generation >= token) then return 'gone' end",
+            "",
+        ]],
+        &[
+            "quorum_conformance::",
+            "quorum::",
+            "quorum_purge_late::",
+            "quorum_wire::",
+        ],
     ),
     row(
         "quorum: a member confirms a second token for an attempt",
         "R7",
         "src/lua/quorum_confirm.lua",
         &[["if not r.unconfirmed then", "if false then"]],
-        &["quorum_conformance::", "quorum_at_once::", "quorum_attempts::", "quorum_wire::"],
+        &[
+            "quorum_conformance::",
+            "quorum_at_once::",
+            "quorum_attempts::",
+            "quorum_wire::",
+        ],
     ),
     row(
         "quorum: a guess counts on a member that knows another term before",
         "R7",
         "src/lua/quorum_confirm.lua",
-        &[["(r.generation ~= follows or token + lag < now)", "(token + lag < now)"]],
+        &[[
+            "(r.generation ~= follows or token + lag < now)",
+            "(token + lag < now)",
+        ]],
         &["quorum_guess::", "quorum_guess_lost::", "quorum_guess_refused::"],
     ),
     row(
         "quorum: a candidate takes a member from its holder",
         "R7",
         "src/lua/quorum_take.lua",
-        &[["elseif state == 'held' then", "elseif state == 'held' and r.unconfirmed then"]],
+        &[[
+            "elseif state == 'held' then",
+            "elseif state == 'held' and r.unconfirmed then",
+        ]],
         QUORUM,
     ),
     row(
@@ -219,7 +263,10 @@ pub(super) const ROWS: &[StoreRow] = &[
         "quorum: a member takes in a lower token than its own",
         "R7",
         "src/lua/quorum_adopt.lua",
-        &[["if state ~= 'vacant' and state ~= 'expired' then return false end", "if state == 'vacant' or state == 'expired' then return true end"]],
+        &[[
+            "if state ~= 'vacant' and state ~= 'expired' then return false end",
+            "if state == 'vacant' or state == 'expired' then return true end",
+        ]],
         &["quorum_adopt::", "quorum_purge::", "quorum_purge_late::"],
     ),
     row(
@@ -227,20 +274,34 @@ pub(super) const ROWS: &[StoreRow] = &[
         "R7",
         "src/quorum/terms.rs",
         &[["if extended >= self.majority() {", "if extended >= 1 {"]],
-        &["quorum_conformance::", "quorum::", "quorum_clock::", "quorum_certainty::", "quorum_adopt::"],
+        &[
+            "quorum_conformance::",
+            "quorum::",
+            "quorum_clock::",
+            "quorum_certainty::",
+            "quorum_adopt::",
+        ],
     ),
     row(
         "quorum: one member's release counts for a majority's",
         "R7",
         "src/quorum/terms.rs",
         &[["if vacated >= self.majority() {", "if vacated >= 1 {"]],
-        &["quorum_conformance::", "quorum::", "quorum_certainty::", "quorum_wire::"],
+        &[
+            "quorum_conformance::",
+            "quorum::",
+            "quorum_certainty::",
+            "quorum_wire::",
+        ],
     ),
     row(
         "quorum: one member's clock moves the token",
         "R7",
         "src/quorum/token.rs",
-        &[["clocks_ms.get(majority - 1)", "clocks_ms.get(majority - majority)"]],
+        &[[
+            "clocks_ms.get(majority - 1)",
+            "clocks_ms.get(majority - majority)",
+        ]],
         &["quorum_clock::"],
     ),
     row(

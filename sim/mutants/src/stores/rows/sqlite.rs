@@ -66,7 +66,10 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a released attempt is granted again",
         "G5",
         "src/decide.rs",
-        &[["same_process && record.attempt >= request.attempt", "same_process && record.attempt > request.attempt"]],
+        &[[
+            "same_process && record.attempt >= request.attempt",
+            "same_process && record.attempt > request.attempt",
+        ]],
         SUITE,
     ),
     row(
@@ -94,7 +97,10 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a term is compared by its token alone",
         "G14",
         "src/terms.rs",
-        &[["(record.holder.incarnation, record.token, record.attempt) == term", "record.token == term.1"]],
+        &[[
+            "(record.holder.incarnation, record.token, record.attempt) == term",
+            "record.token == term.1",
+        ]],
         SUITE,
     ),
     row(
@@ -135,7 +141,10 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a record of another boot is free at once",
         "S2",
         "src/record.rs",
-        &[["self.observation().saturating_sub(seen_for)", "Duration::ZERO.saturating_sub(seen_for)"]],
+        &[[
+            "self.observation().saturating_sub(seen_for)",
+            "Duration::ZERO.saturating_sub(seen_for)",
+        ]],
         &["other_boots::"],
     ),
     row(
@@ -152,14 +161,20 @@ pub(super) const ROWS: &[StoreRow] = &[
         "a guarded table takes a write of a term that has not claimed",
         "S5",
         "src/fence/table.rs",
-        &[["AND lease <> '' AND token = {token})", "AND lease <> '' AND token <= {token})"]],
+        &[[
+            "AND lease <> '' AND token = {token})",
+            "AND lease <> '' AND token <= {token})",
+        ]],
         &["fenced_table::"],
     ),
     row(
         "a claim asks for no later grant where there is no mark",
         "G6",
         "src/fence/mark.rs",
-        &[["Some(highest) => Horizon::Granted(highest),", "Some(_) => Horizon::Clock(horizon(wall_clock_ms(), from)),"]],
+        &[[
+            "Some(highest) => Horizon::Granted(highest),",
+            "Some(_) => Horizon::Clock(horizon(wall_clock_ms(), from)),",
+        ]],
         &["fence::", "fence_bumps::", "fence_marks::"],
     ),
 ];

@@ -1,0 +1,278 @@
+//! The whole way of a wrong statement, on a store small enough to be built in a test: copy, plant, build, test, judge.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tenure_mutants::{
+    Error, STORES_TABLE, StoreOptions, StoreOutcome, StoreRow, check_store_rows, run_stores, stores_table,
+    write_stores_table,
+};
+
+const STATEMENT: &str = "stores/tiny/src/sum.sql";
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "Cargo.toml",
+        "[workspace]\nresolver = \"3\"\nmembers = [\"stores/tiny\", \"unrelated\"]\n",
+    ),
+    (
+        "stores/tiny/Cargo.toml",
+        "[package]\nname = \"tenure-tiny\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+         [[test]]\nname = \"tests\"\npath = \"tests/main.rs\"\n",
+    ),
+    (STATEMENT, "SELECT a + b\n"),
+    (
+        "stores/tiny/src/lib.rs",
+        r#"//! Sums.
+
+/// The sum, as the statement says.
+pub fn sum(a: u32, b: u32) -> u32 {
+    match include_str!("sum.sql").trim() {
+        "SELECT a + b" | "SELECT b + a" => a + b,
+        "SELECT a * b" => a * b,
+        "WAIT" => loop {
+            std::thread::park();
+        },
+        "CRASH" => std::process::abort(),
+        _ => panic!("sum \"a\" through the first client failed: Internal, Unknown: no statement"),
+    }
+}
+"#,
+    ),
+    ("stores/tiny/tests/main.rs", "mod rules;\nmod sums;\n"),
+    (
+        "stores/tiny/tests/sums.rs",
+        "#[test]\nfn sum_is_of_both() {\n    assert_eq!(tenure_tiny::sum(2, 3), 5);\n}\n\n#[test]\nfn sum_of_like_ones() {\n    assert_eq!(tenure_tiny::sum(2, 2), 4);\n}\n",
+    ),
+    (
+        "stores/tiny/tests/rules.rs",
+        "#[test]\nfn nothing_is_asked() {}\n",
+    ),
+    ("unrelated/Cargo.toml", "this would not be read"),
+    ("sim/mutants/TABLE.md", "The folder of the table."),
+];
+
+/// A workspace of its own for each test, removed with it.
+struct Workspace(PathBuf);
+
+impl Workspace {
+    fn new(name: &str) -> Self {
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        drop(fs::remove_dir_all(&root));
+        let workspace = Self(root);
+        for (file, text) in FILES {
+            workspace.write(file, text);
+        }
+        workspace
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        let path = self.0.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn options(&self, rows: &'static [StoreRow]) -> StoreOptions {
+        StoreOptions {
+            workspace: self.0.clone(),
+            rows,
+            limit: Duration::from_secs(20),
+            ..StoreOptions::default()
+        }
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+const fn row(name: &'static str, edits: &'static [[&'static str; 2]]) -> StoreRow {
+    StoreRow {
+        store: "tiny",
+        name,
+        guarantee: "G4",
+        file: "src/sum.sql",
+        edits,
+        noticed_by: &["sums::"],
+    }
+}
+
+const CAUGHT: StoreRow = row("a sum is a product", &[["a + b", "a * b"]]);
+
+fn outcome(workspace: &Workspace, rows: &'static [StoreRow]) -> StoreOutcome {
+    run_stores(&workspace.options(rows), &mut |_| ()).unwrap()[0]
+        .outcome
+        .clone()
+}
+
+#[test]
+fn wrong_statement_is_caught_by_the_test_that_notices_it_or_survives() {
+    const ROWS: &[StoreRow] = &[
+        CAUGHT,
+        row(
+            "a sum is turned around",
+            &[["SELECT a", "SELECT b"], ["+ b", "+ a"]],
+        ),
+        row("a sum is no statement", &[["SELECT", "SELEKT"]]),
+        StoreRow {
+            file: "src/lib.rs",
+            ..row("a sum is a text", &[["=> a + b,", "=> \"five\","]])
+        },
+    ];
+    let workspace = Workspace::new("wrong_statement_is_caught");
+    let mut steps = 0;
+    let verdicts = run_stores(&workspace.options(ROWS), &mut |_| steps += 1).unwrap();
+    let outcomes: Vec<_> = verdicts.iter().map(|verdict| &verdict.outcome).collect();
+    let [
+        StoreOutcome::Caught { by, .. },
+        StoreOutcome::Survived,
+        StoreOutcome::Failed { why },
+        StoreOutcome::DoesNotCompile { words },
+    ] = &outcomes[..]
+    else {
+        panic!("{outcomes:?}")
+    };
+    assert_eq!(by, &["sums::sum_is_of_both"]);
+    assert!(why.starts_with("no test passes"), "{why}");
+    assert!(words.contains("mismatched types"), "{words}");
+    assert!(steps > verdicts.len(), "progress is told");
+    for shown in [
+        "\n## tiny\n",
+        "| a sum is a product | G4 | `src/sum.sql` | `sums::sum_is_of_both` | 1 |",
+        "**nobody**",
+        "**error**",
+        "**does not compile**",
+        "\n1 of 4 caught.\n",
+    ] {
+        let table = stores_table(&verdicts);
+        assert!(table.contains(shown), "{shown} is missing in:\n{table}");
+    }
+    // The sources are as they were.
+    assert_eq!(
+        fs::read_to_string(workspace.0.join(STATEMENT)).unwrap(),
+        "SELECT a + b\n"
+    );
+}
+
+#[test]
+fn statement_by_which_the_tests_hang_is_ended_and_is_no_catch() {
+    const ROWS: &[StoreRow] = &[row("a sum never comes", &[["SELECT a + b", "WAIT"]])];
+    let workspace = Workspace::new("statement_by_which_the_tests_hang");
+    assert_eq!(outcome(&workspace, ROWS), StoreOutcome::TimeUp);
+}
+
+#[test]
+fn statement_by_which_the_tests_crash_is_no_catch() {
+    const ROWS: &[StoreRow] = &[row("a sum is the end", &[["SELECT a + b", "CRASH"]])];
+    let workspace = Workspace::new("statement_by_which_the_tests_crash");
+    let outcome = outcome(&workspace, ROWS);
+    assert!(
+        matches!(&outcome, StoreOutcome::Failed { why } if why.starts_with("a signal")),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn statement_that_the_server_refuses_is_no_catch_though_other_tests_pass() {
+    const ROWS: &[StoreRow] = &[StoreRow {
+        noticed_by: &["sums::", "rules::"],
+        ..row("a sum is no statement", &[["SELECT", "SELEKT"]])
+    }];
+    let workspace = Workspace::new("statement_that_the_server_refuses");
+    let outcome = outcome(&workspace, ROWS);
+    let told = "sums::sum_is_of_both fails by its server";
+    assert!(
+        matches!(&outcome, StoreOutcome::Failed { why } if why.starts_with(told)),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn copy_that_fails_without_a_bug_proves_nothing() {
+    const ROWS: &[StoreRow] = &[CAUGHT];
+    let workspace = Workspace::new("copy_that_fails_without_a_bug");
+    workspace.write(STATEMENT, "SELECT a * b -- not a + b\n");
+    let errors = run_stores(&workspace.options(ROWS), &mut |_| ()).unwrap_err();
+    assert!(
+        matches!(&errors[..], [Error::NotCleanWithoutBugs { .. }]),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn row_that_names_no_test_is_told_of() {
+    const ROWS: &[StoreRow] = &[StoreRow {
+        noticed_by: &["sums::", "products::"],
+        ..CAUGHT
+    }];
+    let workspace = Workspace::new("row_that_names_no_test");
+    let errors = run_stores(&workspace.options(ROWS), &mut |_| ()).unwrap_err();
+    let begins = "products::";
+    assert_eq!(
+        errors,
+        [Error::NoTest {
+            row: CAUGHT.name,
+            begins
+        }]
+    );
+}
+
+#[test]
+fn rows_that_are_out_of_date_or_of_one_name_stop_everything_before_the_build() {
+    const ROWS: &[StoreRow] = &[CAUGHT, row(CAUGHT.name, &[["a - b", "a + b"]])];
+    let workspace = Workspace::new("rows_that_are_out_of_date");
+    let errors = run_stores(&workspace.options(ROWS), &mut |_| ()).unwrap_err();
+    let found = 0;
+    let (row, file) = (CAUGHT.name, CAUGHT.file);
+    assert_eq!(
+        errors,
+        [Error::SameName(row), Error::OutOfDate { row, file, found }]
+    );
+    assert!(!workspace.0.join("target").exists());
+    assert!(
+        check_store_rows(&[CAUGHT], |_| Some("a + b, a + b".to_owned())).is_err(),
+        "twice"
+    );
+}
+
+#[test]
+fn unknown_store_or_row_is_named() {
+    const ROWS: &[StoreRow] = &[CAUGHT];
+    let workspace = Workspace::new("unknown_store_or_row");
+    let (other, none) = (Some("huge".to_owned()), None);
+    for (store, only) in [(other.clone(), none.clone()), (none, other)] {
+        let options = StoreOptions {
+            store,
+            only,
+            ..workspace.options(ROWS)
+        };
+        let errors = run_stores(&options, &mut |_| ()).unwrap_err();
+        assert_eq!(errors, [Error::UnknownRow("huge".to_owned())]);
+    }
+}
+
+#[test]
+fn table_of_one_store_leaves_the_sections_of_others() {
+    const OTHER: &str = "\n## small\n\n| wrong |\n\n3 of 3 caught.\n";
+    let workspace = Workspace::new("table_of_one_store");
+    workspace.write(
+        STORES_TABLE,
+        &format!("# Head\n{OTHER}\n## tiny\n\n0 of 9 caught.\n"),
+    );
+    let verdict = tenure_mutants::StoreVerdict {
+        row: &CAUGHT,
+        outcome: StoreOutcome::Survived,
+    };
+    for _again in 0..2 {
+        write_stores_table(&workspace.0, std::slice::from_ref(&verdict)).unwrap();
+    }
+    let table = fs::read_to_string(workspace.0.join(STORES_TABLE)).unwrap();
+    assert!(table.contains(OTHER), "{table}");
+    assert!(
+        table.ends_with("\n0 of 1 caught.\n") && !table.contains("of 9"),
+        "{table}"
+    );
+}

@@ -183,7 +183,7 @@ fn statement_that_the_server_refuses_is_no_catch_though_other_tests_pass() {
     }];
     let workspace = Workspace::new("statement_that_the_server_refuses");
     let outcome = outcome(&workspace, ROWS);
-    let told = "sums::sum_is_of_both fails by its server";
+    let told = "sums::sum_is_of_both fails by its server: ";
     assert!(
         matches!(&outcome, StoreOutcome::Failed { why } if why.starts_with(told)),
         "{outcome:?}"

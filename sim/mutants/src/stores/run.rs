@@ -4,7 +4,10 @@ use super::plant::StoreCopy;
 use super::{StoreRow, check_store_rows, store_rows, trial};
 use crate::Error;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 /// What to try, and for how long.
@@ -115,17 +118,8 @@ pub fn run_stores(
     campaign
         .pass_without_bugs(&asked, &tests, progress)
         .map_err(|error| vec![error])?;
-    let mut verdicts = Vec::new();
-    for (row, tests) in asked.iter().copied().zip(&tests) {
-        progress(StoreProgress::Trying {
-            row,
-            done: [verdicts.len(), asked.len()],
-        });
-        let outcome = campaign.try_row(row, tests).map_err(|error| vec![error])?;
-        let verdict = StoreVerdict { row, outcome };
-        progress(StoreProgress::Done(&verdict));
-        verdicts.push(verdict);
-    }
+    let verdicts = campaign.try_all(&asked, &tests, progress);
+    let verdicts = verdicts.map_err(|error| vec![error])?;
     campaign.copy.clean().map_err(|error| vec![error])?;
     Ok(verdicts)
 }
@@ -214,12 +208,54 @@ impl Campaign {
         Ok(())
     }
 
-    fn try_row(&self, row: &'static StoreRow, tests: &[String]) -> Result<StoreOutcome, Error> {
-        self.copy.plant(row)?;
-        Ok(match build(&self.copy)? {
-            Err(words) => StoreOutcome::DoesNotCompile { words },
-            Ok(programs) => judge(&self.run(row.store, &programs[row.store], tests)?),
+    /// One row after the other. While the tests of one wait for their servers, the next is built.
+    fn try_all(
+        &self,
+        asked: &[&'static StoreRow],
+        tests: &[Vec<String>],
+        progress: &mut dyn FnMut(StoreProgress<'_>),
+    ) -> Result<Vec<StoreVerdict>, Error> {
+        let mut verdicts = Vec::with_capacity(asked.len());
+        thread::scope(|scope| {
+            let (sender, built) = mpsc::sync_channel(0);
+            scope.spawn(move || {
+                for (place, row) in asked.iter().enumerate() {
+                    if sender.send(self.build_row(place, row)).is_err() {
+                        return;
+                    }
+                }
+            });
+            for ((row, tests), built) in asked.iter().copied().zip(tests).zip(built) {
+                progress(StoreProgress::Trying {
+                    row,
+                    done: [verdicts.len(), asked.len()],
+                });
+                let outcome = match built? {
+                    Err(words) => StoreOutcome::DoesNotCompile { words },
+                    Ok(program) => {
+                        let ran = self.run(row.store, &program, tests)?;
+                        fs::remove_file(&program).map_err(|error| Error::system(&program, &error))?;
+                        judge(&ran)
+                    }
+                };
+                let verdict = StoreVerdict { row, outcome };
+                progress(StoreProgress::Done(&verdict));
+                verdicts.push(verdict);
+            }
+            Ok(verdicts)
         })
+    }
+
+    /// The program of the tests with this bug, put aside as the next is built in its place; the compiler's words if there is none.
+    fn build_row(&self, place: usize, row: &'static StoreRow) -> Result<Result<PathBuf, String>, Error> {
+        self.copy.plant(row)?;
+        let programs = match build(&self.copy)? {
+            Ok(programs) => programs,
+            Err(words) => return Ok(Err(words)),
+        };
+        let aside = self.copy.target.join(format!("{}-{place}", row.store));
+        fs::copy(&programs[row.store], &aside).map_err(|error| Error::system(&aside, &error))?;
+        Ok(Ok(aside))
     }
 
     fn run(&self, store: &str, program: &Path, tests: &[String]) -> Result<trial::Ran, Error> {

@@ -147,7 +147,7 @@ fn wrong_statement_is_caught_by_the_test_that_notices_it_or_survives() {
         "**does not compile**",
         "\n1 of 4 caught.\n",
     ] {
-        let table = stores_table(&verdicts);
+        let table = stores_table(ROWS, &verdicts, "");
         assert!(table.contains(shown), "{shown} is missing in:\n{table}");
     }
     // The sources are as they were.
@@ -255,24 +255,33 @@ fn unknown_store_or_row_is_named() {
 }
 
 #[test]
-fn table_of_one_store_leaves_the_sections_of_others() {
-    const OTHER: &str = "\n## small\n\n| wrong |\n\n3 of 3 caught.\n";
-    let workspace = Workspace::new("table_of_one_store");
-    workspace.write(
-        STORES_TABLE,
-        &format!("# Head\n{OTHER}\n## tiny\n\n0 of 9 caught.\n"),
-    );
+fn table_keeps_the_rows_that_were_not_tried_and_drops_those_that_are_gone() {
+    const OTHER: StoreRow = StoreRow {
+        store: "small",
+        ..row("a product is a sum", &[["a * b", "a + b"]])
+    };
+    const ROWS: &[StoreRow] = &[CAUGHT, row("a sum is nothing", &[["a + b", "0"]]), OTHER];
+    const BEFORE: &str = "# Head\n\n## small\n\n| wrong | breaks |\n|---|---|\n| a product is a sum | G1 | `x` |\n\n0 of 9 caught.\n\n\
+        ## tiny\n\n| a sum is gone | G1 | `x` |\n| a sum is a product | G1 | `x` |\n| a sum is nothing | G1 | `x` |\n";
     let verdict = tenure_mutants::StoreVerdict {
         row: &CAUGHT,
         outcome: StoreOutcome::Survived,
     };
+    let workspace = Workspace::new("table_keeps_the_rows");
+    workspace.write(STORES_TABLE, BEFORE);
     for _again in 0..2 {
-        write_stores_table(&workspace.0, std::slice::from_ref(&verdict)).unwrap();
+        write_stores_table(&workspace.0, ROWS, std::slice::from_ref(&verdict)).unwrap();
     }
     let table = fs::read_to_string(workspace.0.join(STORES_TABLE)).unwrap();
-    assert!(table.contains(OTHER), "{table}");
-    assert!(
-        table.ends_with("\n0 of 1 caught.\n") && !table.contains("of 9"),
-        "{table}"
+    let lines: Vec<&str> = table.lines().filter(|line| line.starts_with("| a ")).collect();
+    assert_eq!(
+        lines,
+        [
+            "| a product is a sum | G1 | `x` |",
+            "| a sum is a product | G4 | `src/sum.sql` | **nobody** |  |  |",
+            "| a sum is nothing | G1 | `x` |",
+        ]
     );
+    assert!(table.contains("\n1 of 1 caught.\n\n## tiny\n"), "{table}");
+    assert!(table.ends_with("\n1 of 2 caught.\n"), "{table}");
 }

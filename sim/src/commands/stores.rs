@@ -21,8 +21,8 @@ pub(super) struct Arguments {
     /// Longest time for the tests of one bug
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     seconds: u64,
-    /// Write the table of the bugs, sim/mutants/STORES.md; with --store that store's section alone
-    #[arg(long, conflicts_with = "row")]
+    /// Write what became of them to the table, sim/mutants/STORES.md; others stay there as they are
+    #[arg(long)]
     write: bool,
 }
 
@@ -77,7 +77,7 @@ fn try_all(arguments: &Arguments) -> Result<Vec<StoreVerdict>, Vec<Error>> {
     })?;
     bar.finish_and_clear();
     if arguments.write {
-        write_stores_table(&options.workspace, &verdicts).map_err(|error| vec![error])?;
+        write_stores_table(&options.workspace, options.rows, &verdicts).map_err(|error| vec![error])?;
         println!("written: {STORES_TABLE}");
     }
     Ok(verdicts)

@@ -111,14 +111,11 @@ pub(super) const ROWS: &[StoreRow] = &[
         &["conformance::", "locked_rows::"],
     ),
     row(
-        "it is decided by the clock before the wait for the row",
+        "a renewal is decided by the clock before the wait for its row",
         "Y1",
-        "src/sql/acquire.sql",
-        &[[
-            "SET moment = {now_us};\n            {primary_only}\n            SET mine",
-            "{primary_only}\n            SET mine",
-        ]],
-        &["conformance::", "locked_rows::", "short_way::"],
+        "src/sql/renew.sql",
+        &[["SET moment = {now_us};", "SET moment = {now_us} - waited_us;"]],
+        &["locked_rows::"],
     ),
     row(
         "a renewal revives an expired lease",
@@ -182,7 +179,7 @@ pub(super) const ROWS: &[StoreRow] = &[
         "src/purge.rs",
         &[[
             "AND expires_us <= {unused_since} AND token",
-            "AND expires_us <= {now_us} AND token",
+            "AND expires_us <= {NOW_US} AND token",
         ]],
         &["conformance::", "clean_up::"],
     ),

@@ -191,7 +191,7 @@ pub(super) const ROWS: &[StoreRow] = &[
         "src/purge.rs",
         &[[
             "AND lease.expires_at OPERATOR(pg_catalog.<=) {unused_since}",
-            "AND lease.expires_at OPERATOR(pg_catalog.<=) clock.moment",
+            "AND lease.expires_at OPERATOR(pg_catalog.<=) moment",
         ]],
         &["conformance::", "clean_up::"],
     ),

@@ -63,6 +63,7 @@ macro_rules! for_each_case {
             clean_up {
                 unused_records_are_removed_and_their_tokens_rise
                 records_in_use_outlive_a_clean_up
+                record_of_an_old_term_that_was_just_used_outlives_a_clean_up
                 records_that_must_be_kept_outlive_a_clean_up
                 looking_for_unused_records_removes_none
                 page_of_a_clean_up_outside_its_range_is_refused

@@ -6,13 +6,16 @@ use std::time::Duration;
 use tenure_core::{
     Fault, FencingToken, LeaseName, LeasePurge, Listed, PURGE_TTLS_MIN, Purge, Purged, Purging, Ttl,
 };
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// Longer than any case.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What a clock's reading may be late by, on a loaded machine.
 const MARGIN: Duration = Duration::from_millis(300);
+
+/// How often the machine may stand still for as long as a record must have been unused.
+const STANDSTILLS_MAX: u32 = 5;
 
 /// The records of the case, whatever they are unused for: ten of their own ttls count all the same.
 fn everything(fixture: &Fixture, purging: Purging) -> Purge {
@@ -105,6 +108,29 @@ pub async fn records_in_use_outlive_a_clean_up(fixture: &Fixture) {
     assert_eq!((purged.unused, purged.removed), (Vec::new(), 0));
     fixture.first().extend(&held.renew(token)).await;
     let _still_there = fixture.first().lease(&young.name).await;
+}
+
+/// What was used a moment ago stays, though its term began long ago: its token alone would let it go.
+pub async fn record_of_an_old_term_that_was_just_used_outlives_a_clean_up(fixture: &Fixture) {
+    // Where the first visit only notes, nothing goes by it.
+    let cleaner = fixture.cleaner().filter(|cleaner| !cleaner.notes_first());
+    let Some(cleaner) = cleaner else { return };
+    let ttl = fixture.traits().ttl_min;
+    for _standstill in 0..STANDSTILLS_MAX {
+        let ada = fixture.contender("ada", &fixture.name());
+        let token = fixture.first().take(&ada).await.token;
+        sleep(ttl.duration() * (PURGE_TTLS_MIN + 1) + MARGIN).await;
+        let used = Instant::now();
+        fixture.first().extend(&ada.with_ttl(ttl).renew(token)).await;
+        fixture.first().vacate(&ada.release(token)).await;
+        let purged = purge(&cleaner, &everything(fixture, Purging::Removes)).await;
+        if used.elapsed() < ttl.duration() * (PURGE_TTLS_MIN - 1) {
+            assert!(!purged.unused.contains(&ada.name), "{purged:?}");
+            let _still_there = fixture.first().lease(&ada.name).await;
+            return;
+        }
+    }
+    panic!("the machine stood still {STANDSTILLS_MAX} times");
 }
 
 /// What cannot be understood stays, and so does a record whose next token would not be greater.

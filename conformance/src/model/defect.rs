@@ -291,6 +291,8 @@ defects! {
     // Cleaning up.
     /// Only what is asked for counts, and not the record's own ttls.
     CleanUpTakesYoung => records_in_use_outlive_a_clean_up,
+    /// A clean-up counts from the begin of the term, whenever the record was used last.
+    CleanUpCountsFromTheTerm => record_of_an_old_term_that_was_just_used_outlives_a_clean_up,
     /// What is held is old like any other.
     CleanUpTakesHeld => records_in_use_outlive_a_clean_up,
     /// Ten ttls are enough, whatever is asked for.

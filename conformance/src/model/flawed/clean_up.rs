@@ -2,7 +2,7 @@ use super::super::records::{Records, Slot};
 use super::read::is_behind_a_name;
 use crate::model::Defect;
 use std::time::Duration;
-use tenure_core::{LeaseName, Purge, Purged, Purging, StoreError};
+use tenure_core::{LeaseName, PURGE_TTLS_MIN, Purge, Purged, Purging, StoreError};
 
 impl Defect {
     /// The rule for cleaning up, broken.
@@ -51,6 +51,10 @@ impl Defect {
             (Self::CleanUpTakesUnreadable, Slot::Foreign(_)) => true,
             (Self::CleanUpTakesAhead, Slot::Own(record)) => record.token.number() > now_ms,
             (Self::CleanUpTakesYoung, Slot::Own(record)) => record.released_ms.is_some(),
+            (Self::CleanUpCountsFromTheTerm, Slot::Own(record)) => {
+                let unused_ms = record.ttl.as_millis() * u64::from(PURGE_TTLS_MIN);
+                !record.is_held(now_ms) && record.began_ms + unused_ms <= now_ms
+            }
             (Self::CleanUpTakesHeld, Slot::Own(record)) => record.is_held(now_ms),
             _ => false,
         }

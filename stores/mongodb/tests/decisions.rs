@@ -3,9 +3,9 @@
 use crate::common::{
     Scratch, giving_back, name, persist, raw, renewal, request, seconds, take, until_a_write_waits,
 };
-use mongodb::IndexModel;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::IndexOptions;
+use mongodb::{Collection, IndexModel};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{Acquired, Ask, Asked, LeaseStore, Released, Renewed, Ttl, Verdict};
@@ -43,6 +43,28 @@ async fn sixteen_candidates_for_a_new_name_have_one_winner_and_no_error() {
         }
         assert_eq!(winners, 1, "round {round}");
     }
+}
+
+/// The clock shows whole milliseconds, and hides how much of this one is over: counted from its begin, a lease would be given to another
+/// up to a millisecond before its ttl is over.
+#[tokio::test]
+async fn lease_of_mongodb_counts_from_the_end_of_the_millisecond_that_the_clock_shows() {
+    let scratch = scratch().await;
+    let store = scratch.store().await;
+    let leases = scratch.leases().await;
+    let asked = request("job", "a", seconds(60));
+    let token = take(&store, &asked).await.token;
+    assert_eq!(lasts_since(&leases, "acquiredAt").await, 60_001);
+    let renewed = store.renew(&[renewal(&asked, token)]).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    assert_eq!(lasts_since(&leases, "lastRenewedAt").await, 60_001);
+}
+
+/// How many milliseconds of the server's clock the lease lasts since then.
+async fn lasts_since(leases: &Collection<Document>, field: &str) -> i64 {
+    let record = raw(leases, "job").await.expect("a record");
+    let moment = |field: &str| record.get_datetime(field).expect("a moment").timestamp_millis();
+    moment("expiresAt") - moment(field)
 }
 
 /// The TTL monitor of the server wakes every 60 s; a take-over that waited for it could not pass.

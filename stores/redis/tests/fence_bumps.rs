@@ -1,6 +1,6 @@
 //! Marks that an operator has raised: they admit nobody until a term has claimed them.
 
-use crate::common::{Scratch, shared};
+use crate::common::{Scratch, request, seconds, shared, take};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tenure_core::{
@@ -95,6 +95,20 @@ async fn a_mark_in_redis_that_was_bumped_admits_nobody_of_its_own_number_until_i
         assert_eq!(fence.claim(&ledger(), &same).await, Ok(Claimed::Already));
         assert_eq!(fence.check(&ledger(), &same).await, Ok(()));
         assert_eq!(written(&scratch, &fence, &same).await, [Ok(()), Ok(())]);
+    }
+}
+
+/// As after a restore of the data: the mark is older than the term, and so old that its number is none of a clock.
+#[tokio::test]
+async fn a_bump_in_redis_is_above_what_its_lease_was_granted() {
+    for build in BUILDS {
+        let (scratch, fence) = scratch(build).await;
+        let claimed = fence.claim(&ledger(), &term("nightly", 7)).await;
+        claimed.expect("a claim");
+        let asked = request("nightly", "a", seconds(60));
+        let granted = take(&scratch.store().await, &asked).await.token;
+        let mark = fence.bump(&bump()).await.expect("bumped");
+        assert!(mark.token > granted, "{build:?}: {mark:?} and a term {granted}");
     }
 }
 

@@ -63,6 +63,30 @@ async fn tokens_attempts_and_counts_above_two_to_the_53_are_exact() {
     ));
 }
 
+/// The clock shows whole milliseconds, and hides how much of this one is over: counted from its begin, a lease would be given to another
+/// up to a millisecond before its ttl is over.
+#[tokio::test]
+async fn lease_of_redis_counts_from_the_end_of_the_millisecond_that_the_clock_shows() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let asked = request("job", "a", seconds(60));
+    let token = take(&store, &asked).await.token;
+    assert_eq!(lasts_since(&scratch, "acquiredAt").await, 60_001);
+    let renewed = store.renew(&[renewal(&asked, token)]).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    assert_eq!(lasts_since(&scratch, "lastRenewedAt").await, 60_001);
+}
+
+/// How many milliseconds of the server's clock the lease lasts since then.
+async fn lasts_since(scratch: &Scratch, field: &str) -> u64 {
+    let record = scratch.raw("job").await;
+    let moment = |field: &str| -> u64 {
+        let text = String::from_utf8_lossy(&record[field]).into_owned();
+        text.parse().expect("a moment")
+    };
+    moment("expiresAt") - moment(field)
+}
+
 /// A clock that is set back a little afterwards, or a next primary's, would let the next token fall.
 #[tokio::test]
 async fn record_of_redis_whose_token_the_clock_has_just_passed_is_kept() {

@@ -113,6 +113,16 @@ pub(super) const ROWS: &[StoreRow] = &[
         SUITE,
     ),
     row(
+        "a lease is granted from the millisecond that is almost over",
+        "G2",
+        "src/pipeline.rs",
+        &[[
+            "bson!({ \"$add\": [\"$$NOW\", ttl_ms(ttl) + 1] })",
+            "bson!({ \"$add\": [\"$$NOW\", ttl_ms(ttl)] })",
+        ]],
+        &["conformance::standalone_server::", "decisions::"],
+    ),
+    row(
         "an extension lasts for twice its ttl",
         "G17",
         "src/pipeline.rs",

@@ -80,7 +80,7 @@ pub(super) const ROWS: &[StoreRow] = &[
         "G2",
         "src/lua/record.lua",
         &[["local from = now + 1", "local from = now"]],
-        SUITE,
+        &["conformance::on_redis::", "records::"],
     ),
     row(
         "a renewal revives an expired lease",

@@ -15,9 +15,9 @@ pub(super) struct Arguments {
     /// Only bugs of this store: sqlite, mongodb, postgres, mysql, redis, etcd or nats
     #[arg(long, value_name = "STORE")]
     store: Option<String>,
-    /// Only bugs whose name contains this
+    /// Only bugs whose name contains this; may be given several times
     #[arg(long, value_name = "TEXT")]
-    row: Option<String>,
+    row: Vec<String>,
     /// Longest time for the tests of one bug
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     seconds: u64,

@@ -19,8 +19,8 @@ pub struct StoreOptions {
     pub rows: &'static [StoreRow],
     /// Only rows of this store.
     pub store: Option<String>,
-    /// Only rows whose name contains this text.
-    pub only: Option<String>,
+    /// Only rows whose name contains one of these texts; all, if there are none.
+    pub only: Vec<String>,
     /// Longest time for the tests of one row. Default: 300 s.
     pub limit: Duration,
 }
@@ -33,7 +33,7 @@ impl Default for StoreOptions {
             workspace: root.canonicalize().unwrap_or(root),
             rows: store_rows(),
             store: None,
-            only: None,
+            only: Vec::new(),
             limit: Duration::from_secs(300),
         }
     }
@@ -125,17 +125,21 @@ pub fn run_stores(
 }
 
 fn asked(options: &StoreOptions) -> Result<Vec<&'static StoreRow>, Vec<Error>> {
-    let (store, only) = (options.store.as_deref(), options.only.as_deref());
-    let is_asked = |row: &&'static StoreRow| {
-        store.is_none_or(|store| row.store == store) && only.is_none_or(|only| row.name.contains(only))
-    };
-    let asked: Vec<&'static StoreRow> = options.rows.iter().filter(is_asked).collect();
-    match asked.is_empty() {
-        true => Err(vec![Error::UnknownRow(
-            only.or(store).unwrap_or_default().to_owned(),
-        )]),
-        false => Ok(asked),
+    let of_store = |row: &&'static StoreRow| options.store.as_deref().is_none_or(|store| row.store == store);
+    let rows: Vec<&'static StoreRow> = options.rows.iter().filter(of_store).collect();
+    let unknown = |text: &String| Error::UnknownRow(text.clone());
+    if rows.is_empty() {
+        return Err(options.store.iter().map(unknown).collect());
     }
+    let is_none = |only: &&String| !rows.iter().any(|row| row.name.contains(only.as_str()));
+    let errors: Vec<Error> = options.only.iter().filter(is_none).map(unknown).collect();
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let is_asked = |row: &&'static StoreRow| {
+        options.only.is_empty() || options.only.iter().any(|only| row.name.contains(only.as_str()))
+    };
+    Ok(rows.into_iter().filter(is_asked).collect())
 }
 
 /// The target folder in which the servers of tests are installed: that of whoever runs this.

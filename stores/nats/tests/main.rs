@@ -20,6 +20,7 @@ mod full_disk;
 mod next_server;
 mod old_server;
 mod one_cluster;
+mod record_forms;
 mod repeated;
 mod rights;
 mod watch;

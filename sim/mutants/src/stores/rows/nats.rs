@@ -81,7 +81,7 @@ pub(super) const ROWS: &[StoreRow] = &[
             "if number(\"form\", \"form that this version knows\")? != FORM {",
             "if number(\"form\", \"form that this version knows\").is_err() && FORM == 0 {",
         ]],
-        SUITE,
+        &["conformance::on_one_server::", "record_forms::"],
     ),
     row(
         "a clean-up removes what was used a moment ago",
@@ -149,7 +149,7 @@ pub(super) const ROWS: &[StoreRow] = &[
             "Change::Put => &[(EXPECTED_OF, &guard)],",
             "Change::Put => &[(\"Tenure-Expected-Of\", &guard)],",
         ]],
-        &["fence::", "fence_history::"],
+        &["fence::"],
     ),
     row(
         "a bumped mark lets its own number in",

@@ -2,8 +2,6 @@
 
 use crate::StoreRow;
 
-const SUITE: &[&str] = &["conformance::"];
-
 const fn row(
     name: &'static str,
     guarantee: &'static str,
@@ -31,7 +29,11 @@ pub(super) const ROWS: &[StoreRow] = &[
             Compare::written_at(&key(Part::Holder), found.holder_revision),",
             "",
         ]],
-        &["conformance::", "changed_since::"],
+        &[
+            "changed_since::",
+            "conformance::one_of_sixteen",
+            "conformance::first_acquire",
+        ],
     ),
     row(
         "a term is not bound to its session",
@@ -41,7 +43,11 @@ pub(super) const ROWS: &[StoreRow] = &[
             "RequestOp::put(key(Part::Holder), holder.to_vec(), session.id),",
             "RequestOp::put(key(Part::Holder), holder.to_vec(), 0),",
         ]],
-        SUITE,
+        &[
+            "conformance::expired",
+            "conformance::take_over",
+            "conformance::first_acquire",
+        ],
     ),
     row(
         "a held lease is granted to whoever asks",
@@ -51,7 +57,11 @@ pub(super) const ROWS: &[StoreRow] = &[
             "Occupancy::Held => Decision::Held,",
             "Occupancy::Held => Decision::Begin(Some(End::Expired)),",
         ]],
-        SUITE,
+        &[
+            "conformance::second_candidate",
+            "conformance::one_of_sixteen",
+            "conformance::first_acquire",
+        ],
     ),
     row(
         "a released attempt is granted again",
@@ -61,7 +71,7 @@ pub(super) const ROWS: &[StoreRow] = &[
             "Occupancy::Vacant if ours && theirs >= asked",
             "Occupancy::Vacant if ours && theirs > asked",
         ]],
-        SUITE,
+        &["conformance::same_attempt", "conformance::expired"],
     ),
     row(
         "an earlier attempt of the same process takes the lease back",
@@ -71,7 +81,7 @@ pub(super) const ROWS: &[StoreRow] = &[
             "Occupancy::Expired | Occupancy::Held if ours && theirs > asked => Decision::Superseded,",
             "",
         ]],
-        SUITE,
+        &["conformance::earlier_attempt", "conformance::attempts"],
     ),
     row(
         "an expired attempt gets its old token again",
@@ -81,21 +91,21 @@ pub(super) const ROWS: &[StoreRow] = &[
             "Occupancy::Expired => Decision::Begin(Some(End::Expired)),",
             "Occupancy::Expired if ours && theirs == asked => Decision::Again, Occupancy::Expired => Decision::Begin(Some(End::Expired)),",
         ]],
-        SUITE,
+        &["conformance::same_attempt"],
     ),
     row(
         "a term is compared without its attempt",
         "G5",
         "src/found.rs",
         &[["&& written.record.attempt == sitting.attempt", ""]],
-        SUITE,
+        &["conformance::renewal", "conformance::release_"],
     ),
     row(
         "a term is compared without its incarnation",
         "G14",
         "src/found.rs",
         &[["&& written.record.holder.incarnation == sitting.incarnation", ""]],
-        SUITE,
+        &["conformance::renewal", "conformance::release_"],
     ),
     row(
         "a release removes the record",
@@ -105,7 +115,7 @@ pub(super) const ROWS: &[StoreRow] = &[
             "RequestOp::delete(key(Part::Term)),",
             "RequestOp::delete(key(Part::Record)), RequestOp::delete(key(Part::Term)),",
         ]],
-        SUITE,
+        &["conformance::release_"],
     ),
     row(
         "a release frees whatever term there is by now",
@@ -133,7 +143,7 @@ pub(super) const ROWS: &[StoreRow] = &[
         "G9",
         "src/extend.rs",
         &[["if kept.ttl <= 0 {", "if kept.ttl < 0 {"]],
-        &["conformance::", "sessions::"],
+        &["conformance::renewal", "sessions::"],
     ),
     row(
         "what remains is told as the whole ttl",
@@ -143,7 +153,11 @@ pub(super) const ROWS: &[StoreRow] = &[
             "whole => (seconds(whole) + Duration::from_secs(1)).min(granted),",
             "_ => granted,",
         ]],
-        SUITE,
+        &[
+            "conformance::remaining",
+            "conformance::renewal",
+            "conformance::first_acquire",
+        ],
     ),
     row(
         "a wish for an earlier term reaches the holder",
@@ -153,7 +167,7 @@ pub(super) const ROWS: &[StoreRow] = &[
             "if written.token != request.token {",
             "if written.token < request.token {",
         ]],
-        SUITE,
+        &["conformance::asking"],
     ),
     row(
         "a clean-up removes what was used a moment ago",
@@ -163,7 +177,7 @@ pub(super) const ROWS: &[StoreRow] = &[
             "Some(age) if age >= request.unused_at_least(record.record.ttl) =>",
             "Some(_age) if record.terms > 0 =>",
         ]],
-        &["conformance::", "clean_up::"],
+        &["conformance::records_in_use", "clean_up::"],
     ),
     row(
         "a clean-up removes what was taken since it was looked at",
@@ -173,7 +187,7 @@ pub(super) const ROWS: &[StoreRow] = &[
             "compare.extend(conditions);",
             "drop(conditions); if false { compare.push(Compare::written_at(&note, 0)); }",
         ]],
-        &["conformance::", "clean_up::"],
+        &["clean_up::"],
     ),
     row(
         "a write does not compare the mark",

@@ -191,6 +191,7 @@ pub async fn remaining_time_falls(fixture: &Fixture) {
 }
 
 async fn assert_remaining_falls(fixture: &Fixture, contender: &Contender, clients: [&Client; 4]) {
+    let at_first = clients[0].lease(&contender.name).await.remaining;
     let mut last = Duration::MAX / 2;
     let mut read = Instant::now();
     for client in clients {
@@ -202,5 +203,11 @@ async fn assert_remaining_falls(fixture: &Fixture, contender: &Contender, client
             "{last:?} remained, {passed:?} passed, and now {remaining:?} remain"
         );
         (last, read) = (remaining, Instant::now());
+    }
+    // Where whole seconds are told it has not fallen yet.
+    let began = Instant::now();
+    while clients[0].lease(&contender.name).await.remaining >= at_first {
+        assert!(began.elapsed() < PATIENCE, "{at_first:?} remain, and do not fall");
+        sleep(LOOK_EVERY).await;
     }
 }

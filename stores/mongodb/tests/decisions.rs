@@ -67,6 +67,29 @@ async fn lasts_since(leases: &Collection<Document>, field: &str) -> i64 {
     moment("expiresAt") - moment(field)
 }
 
+/// As after the clock was set back, or on a primary with another one: no term takes a millisecond alone, so that nothing else shows it.
+#[tokio::test]
+async fn token_of_mongodb_that_is_ahead_of_the_clock_is_followed_by_the_next_number() {
+    let scratch = scratch().await;
+    let store = scratch.store().await;
+    let asked = request("job", "a", seconds(60));
+    let token = take(&store, &asked).await.token;
+    let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    let ahead = token.signed() + 3_600_000;
+    let changes = doc! { "$set": { "generation": ahead, "released.generation": ahead } };
+    let changed = scratch
+        .leases()
+        .await
+        .update_one(doc! { "_id": "job" }, changes)
+        .await;
+    assert_eq!(changed.expect("it may").modified_count, 1);
+    // Of another process, which has not seen the record.
+    let elsewhere = scratch.store().await;
+    let next = take(&elsewhere, &request("job", "b", seconds(60))).await.token;
+    assert_eq!(next.signed(), ahead + 1);
+}
+
 /// The TTL monitor of the server wakes every 60 s; a take-over that waited for it could not pass.
 #[tokio::test]
 async fn take_over_of_an_expired_lease_does_not_wait_for_any_clean_up() {

@@ -139,13 +139,6 @@ pub(super) const ROWS: &[StoreRow] = &[
         &["conformance::", "changed_since::", "late_requests::"],
     ),
     row(
-        "an extension of a session that has ended is believed",
-        "G9",
-        "src/extend.rs",
-        &[["if kept.ttl <= 0 {", "if kept.ttl < 0 {"]],
-        &["conformance::renewal", "sessions::"],
-    ),
-    row(
         "what remains is told as the whole ttl",
         "G18",
         "src/look.rs",

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use tenure_mutants::{check_store_rows, store_rows};
+use tenure_mutants::{STORES_TABLE, check_store_rows, store_rows};
 
 /// Fewest wrong statements of each store.
 const ROWS_MIN: usize = 6;
@@ -56,5 +56,33 @@ fn every_wrong_statement_names_a_guarantee_and_files_of_tests_that_exist() {
             let file = format!("{}/tests/{module}.rs", row.folder());
             assert!(of_workspace(&file).is_some(), "{}: there is no {file}", row.name);
         }
+    }
+}
+
+/// The campaign is too long for the usual run: so it has been made, with each row that there is.
+#[test]
+fn every_wrong_statement_stands_in_the_table_with_the_test_that_notices_it() {
+    let table = of_workspace(STORES_TABLE).unwrap();
+    let sections: BTreeMap<&str, &str> = table
+        .split("\n## ")
+        .skip(1)
+        .filter_map(|section| section.split_once('\n'))
+        .collect();
+    for row in store_rows() {
+        let (begin, file) = (
+            format!("| {} | {} | ", row.name, row.guarantee),
+            format!("`{}` | `", row.file),
+        );
+        let is_of_row = |line: &str| {
+            line.strip_prefix(&begin)
+                .is_some_and(|rest| rest.starts_with(&file))
+        };
+        assert!(
+            sections[row.store].lines().any(is_of_row),
+            "{}: run `tenure-sim stores --store {} --row \"{}\" --write`",
+            row.name,
+            row.store,
+            row.name
+        );
     }
 }

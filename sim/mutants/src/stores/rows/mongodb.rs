@@ -143,13 +143,6 @@ pub(super) const ROWS: &[StoreRow] = &[
         &["conformance::standalone_server::", "decisions::"],
     ),
     row(
-        "a release leaves the wish to the next term",
-        "G8",
-        "src/release.rs",
-        &[["\"stepDownAsked\": null,", ""]],
-        SUITE,
-    ),
-    row(
         "what was seen is taken without a look at what it is by now",
         "G1",
         "src/short.rs",
@@ -197,7 +190,7 @@ pub(super) const ROWS: &[StoreRow] = &[
         &["fence::", "fence_bumps::"],
     ),
     row(
-        "a claim opens its stripes before all of them are raised",
+        "a claim leaves the stripes of the term before as they are",
         "M4",
         "src/fence/stripes.rs",
         &[[

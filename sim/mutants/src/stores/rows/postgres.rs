@@ -146,16 +146,6 @@ pub(super) const ROWS: &[StoreRow] = &[
         SUITE,
     ),
     row(
-        "a renewal does not compare the incarnation",
-        "G14",
-        "src/sql/renew.sql",
-        &[[
-            "IF FOUND AND lease.incarnation = asked_incarnations[1] AND lease.token",
-            "IF FOUND AND lease.token",
-        ]],
-        SUITE,
-    ),
-    row(
         "a renewal lasts for twice its ttl",
         "G17",
         "src/sql/renew.sql",

@@ -42,7 +42,7 @@ pub(crate) fn ends_connection(error: &RedisError) -> bool {
         Some(code) => {
             matches!(
                 code,
-                "READONLY" | "MOVED" | "CLUSTERDOWN" | "MASTERDOWN" | "LOADING" | "NOAUTH"
+                "READONLY" | "MOVED" | "CLUSTERDOWN" | "MASTERDOWN" | "LOADING" | "NOAUTH" | OTHER_QUORUM
             )
         }
         None => true,
@@ -102,10 +102,18 @@ const MAY_NOT: [&str; 2] = ["The user executing the script can't ", "ACL failure
 /// What a script of a cluster is answered with whose key has left, or may not be used: the first words differ.
 const MOVING: [&str; 2] = ["access a non local key in a cluster", "while the cluster is down"];
 
+/// What a member of a quorum answers to who has met it as another: see `lua/quorum_member.lua`.
+const OTHER_QUORUM: &str = "OTHERQUORUM";
+
 /// By the server's word. All refuse a script before its first write, but for the last, and for a right that its user lacks.
 fn by_code(code: &str, told: &str) -> (Fault, Certainty, String) {
     use Certainty::{NotApplied, Unknown};
     match code {
+        OTHER_QUORUM => (
+            Fault::Invalid,
+            NotApplied,
+            format!("{told}; start this process again, with the URL that is meant by now"),
+        ),
         "NOAUTH" | "WRONGPASS" => (
             Fault::Unauthenticated,
             NotApplied,

@@ -30,10 +30,11 @@ pub(crate) static RIGHTS: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lua/rights.lua").to_owned()));
 
 /// Takes a record in a member of a quorum.
-pub(crate) static TAKE: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_take.lua")));
+pub(crate) static TAKE: LazyLock<Script> =
+    LazyLock::new(|| on_records_of_member(include_str!("lua/quorum_take.lua")));
 /// Gives what was taken its token.
 pub(crate) static CONFIRM: LazyLock<Script> =
-    LazyLock::new(|| on_records(include_str!("lua/quorum_confirm.lua")));
+    LazyLock::new(|| on_records_of_member(include_str!("lua/quorum_confirm.lua")));
 /// Lets go of what was taken.
 pub(crate) static UNDO: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_undo.lua")));
 
@@ -82,6 +83,11 @@ fn on_records(body: &str) -> Script {
     let names = format!("'{}'", FIELDS.join("', '"));
     let text = text.replace("FIELDS", &names);
     Script::new(text.replace("PLAIN", PLAIN).replace("WITH_SLASHES", WITH_SLASHES))
+}
+
+/// The same, by which a term begins in one member of a quorum.
+fn on_records_of_member(body: &str) -> Script {
+    on_records(&format!("{}{body}", include_str!("lua/quorum_member.lua")))
 }
 
 /// What a script is run with.

@@ -62,6 +62,13 @@ impl Site {
         }
     }
 
+    /// Which member of a quorum the server is, as far as it has told; else nothing.
+    pub(crate) fn member_id(&self) -> String {
+        let admission = self.target.admission.as_ref();
+        let id = admission.and_then(|admission| admission.membership.id_at(admission.place));
+        id.map_or_else(String::new, |id| id.to_string())
+    }
+
     /// How long names that nobody uses are kept, in milliseconds; 0 for ever.
     pub(crate) fn purge_ms(&self) -> u64 {
         self.purge_after

@@ -38,8 +38,8 @@ struct Stop {
 enum Step {
     /// Who the members are.
     Members = 1,
-    /// That all of them keep it.
-    Complete = 2,
+    /// That all of them keep it, after another look.
+    Complete = 3,
 }
 
 /// Whatever a run that is killed may leave: each member has got what it was told, or not.

@@ -194,6 +194,13 @@ async fn exchanged_member_is_known_after_the_members_are_recorded_anew() {
     let given = old.release(&[giving_back(&held, token)]).await.remove(0);
     assert_eq!(given, Ok(Released::Vacated));
     QuorumStore::init(&url(&changed)).await.expect("nobody leads");
+    // Who was not ended has connections to those that are members still, and nobody asks it who they are.
+    let late = old.acquire(&job("late")).await.expect_err("recorded anew");
+    assert_eq!(
+        (late.fault, late.certainty),
+        (Fault::Invalid, Certainty::NotApplied)
+    );
+    assert!(late.message.contains("recorded anew"), "{late}");
     let new = quorum_at(&changed).await;
     let next = take(&new, &job("b")).await;
     assert!(next.token > token);

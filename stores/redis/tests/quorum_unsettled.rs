@@ -1,12 +1,11 @@
 //! Members that were not all there, or not told everything, when it was recorded who they are: nobody may have to do it anew.
 use crate::common::{
-    BOUND, Record, connection, giving_back, granted, hosts, quorum_at, request, seconds, servers, take,
-    three_servers,
+    BOUND, Record, connection, giving_back, granted, hosts, quorum_at, request, seconds, take, three_servers,
 };
 use tenure_core::{Acquire, LeaseStore, Released};
 use tenure_redis::QuorumStore;
 use tenure_testkit::Fault::Refuse;
-use tenure_testkit::{FaultProxy, RedisOptions, RedisServer, eventually_async};
+use tenure_testkit::{FaultProxy, RedisServer, eventually_async};
 
 fn job(label: &str) -> Acquire {
     request("job", label, seconds(300))
@@ -133,18 +132,4 @@ async fn members_of_which_one_keeps_what_cannot_be_read_are_recorded_anew() {
         "{members:?}"
     );
     give_back(&quorum_at(&names).await, &job("b")).await;
-}
-
-/// By a URL that is mistyped: those that are meant must not have to be recorded anew.
-#[tokio::test]
-async fn who_only_looks_does_not_decide_who_the_members_are() {
-    let servers = servers(4, RedisOptions::default()).await;
-    let names = hosts(&servers);
-    let mistyped = [names[0].clone(), names[1].clone(), names[3].clone()];
-    let looker = quorum_at(&mistyped).await;
-    assert_eq!(looker.get(&job("a").name).await, Ok(None));
-    for server in &servers {
-        assert!(!kept(server).await.contains_key("members"));
-    }
-    give_back(&quorum_at(&names[..3]).await, &job("a")).await;
 }

@@ -1,8 +1,9 @@
 -- In one member of a quorum: gives what was taken its token. A member confirms one token for an attempt, and no other.
--- KEYS: index of names, record. ARGV: incarnation, attempt, token, count of terms, ttl, channel, the token of the term before, if this
--- one was guessed from it, else 0, and how far a guess may be behind the clock.
+-- KEYS: index of names, record, what is kept of the quorum. ARGV: incarnation, attempt, token, count of terms, ttl, channel, the token
+-- of the term before, if this one was guessed from it, else 0, how far a guess may be behind the clock, and which member this is.
 local key, incarnation, attempt, token, terms, ttl, channel, follows, lag = KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6],
   ARGV[7], ARGV[8]
+if is_another_member(KEYS[3], ARGV[9]) then return OTHER_MEMBER end
 local state, r = read(key, incarnation)
 if state == 'unreadable' then return 'unreadable' end
 if state ~= 'held' or r.incarnation ~= incarnation or r.attempt ~= attempt then return 'gone' end

@@ -1,12 +1,14 @@
 -- In one member of a quorum: takes the record for a candidate, without a token yet. What is taken blocks others, and is
 -- no term until it is confirmed.
--- KEYS: index of names, record, what was removed. ARGV: owner, incarnation, attempt, ttl, note, name.
+-- KEYS: index of names, record, what was removed, what is kept of the quorum. ARGV: owner, incarnation, attempt, ttl, note, name, and
+-- which member this is.
 -- Answers with whether it was taken just now, was pending already, or was confirmed; the token that the next must be above, and
 -- the count of terms before; and the term before.
 local index, key, removed = KEYS[1], KEYS[2], KEYS[3]
 local owner, incarnation, attempt, ttl, note, name = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 -- The token where no term is known and nothing was removed.
 local NONE = '1'
+if is_another_member(KEYS[4], ARGV[7]) then return OTHER_MEMBER end
 -- Before anything is written.
 local function refused(answer)
   seldom().still_rules(index)

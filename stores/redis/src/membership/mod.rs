@@ -207,6 +207,11 @@ impl Membership {
         })
     }
 
+    /// Which member the server at this place is, as far as it has told.
+    pub(crate) fn id_at(&self, place: usize) -> Option<MemberId> {
+        self.lock().seats[place].id.clone()
+    }
+
     /// Why a server that answered does not count, if one does not.
     pub(crate) fn refusal(&self) -> Option<StoreError> {
         self.lock().seats.iter().find_map(|seat| seat.refused.clone())

@@ -34,13 +34,20 @@ pub(super) fn count_mine(answers: &[(usize, Taken)]) -> usize {
 
 pub(super) async fn take(site: Arc<Site>, request: Acquire) -> Result<Taken, StoreError> {
     let key = site.keys.record(&request.name);
-    let arguments = Arguments::on([site.keys.index(), key.clone(), site.keys.removed()])
+    let keys = [
+        site.keys.index(),
+        key.clone(),
+        site.keys.removed(),
+        site.keys.membership(),
+    ];
+    let arguments = Arguments::on(keys)
         .with(&request.candidate.id)
         .with(request.candidate.incarnation)
         .with(request.attempt)
         .with(request.ttl.as_millis())
         .with(&request.note)
-        .with(&request.name);
+        .with(&request.name)
+        .with(site.member_id());
     let mut reply = site
         .run(&TAKE, &arguments, Deed::Write, &subject(&request.name))
         .await?;
@@ -100,7 +107,9 @@ pub(super) async fn confirm(
     offer: Offer,
 ) -> Result<Option<Given>, StoreError> {
     let follows = offer.follows.map_or(0, FencingToken::number);
-    let arguments = on_record(&site, &request.name)
+    let mut arguments = on_record(&site, &request.name);
+    arguments.keys.push(site.keys.membership());
+    let arguments = arguments
         .with(request.candidate.incarnation)
         .with(request.attempt)
         .with(offer.token)
@@ -108,7 +117,8 @@ pub(super) async fn confirm(
         .with(request.ttl.as_millis())
         .with(site.keys.channel(&request.name))
         .with(follows)
-        .with(LAG_MS_MAX);
+        .with(LAG_MS_MAX)
+        .with(site.member_id());
     let mut reply = site
         .run(&CONFIRM, &arguments, Deed::Write, &subject(&request.name))
         .await?;

@@ -129,6 +129,8 @@ impl Quorum {
                 self.is_unused().await?;
                 let entries = self.entries_anew();
                 self.record_all(&entries, |place| Some(&looks[place])).await?;
+                // From here on no term begins in one of them by another list. What had begun just before is there now.
+                self.is_unused().await?;
                 entries
             }
         };

@@ -46,7 +46,8 @@ impl QuorumStore {
         let opening = async move {
             let mut quorum = Quorum::of(&url, membership);
             quorum.durability = quorum.assess().await?;
-            // Who the members are is decided by who takes the first lease, and not by who looks, with a URL that may be mistyped.
+            // Who may not, or meets too few, leaves it to who takes the first lease.
+            drop(quorum.record().await);
             quorum.remind().await;
             quorum.membership.refusal().map_or(Ok(quorum), Err)
         };

@@ -7,6 +7,8 @@ mod explain;
 mod fence;
 mod flock;
 mod gc;
+mod global;
+mod help;
 mod history;
 mod lock;
 mod metrics;
@@ -24,6 +26,7 @@ pub(crate) use doctor::DoctorArguments;
 pub(crate) use explain::ExplainArguments;
 pub(crate) use fence::{FenceArguments, FenceDeed, FencePlaceArguments, TableArguments, TermArguments};
 pub(crate) use gc::GcArguments;
+pub(crate) use global::{Form, GlobalArguments};
 pub(crate) use history::HistoryArguments;
 pub(crate) use lock::LockArguments;
 pub(crate) use metrics::MetricsArguments;
@@ -36,10 +39,11 @@ pub(crate) use timing::{TTL_DEFAULT, TimingArguments};
 pub(crate) use top::TopArguments;
 pub(crate) use wrong::in_one_line;
 
-use clap::builder::{self, BoolishValueParser, NonEmptyStringValueParser, Resettable};
+use clap::builder::{self, Resettable};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
-use clap::{ArgAction, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
+use help::{COMPLETIONS_HELP, TOP_HELP, with_flowing_help};
 use std::ffi::{OsStr, OsString};
 use std::sync::LazyLock;
 
@@ -56,110 +60,6 @@ pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-/// Options of every command.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Store, output and log")]
-pub(crate) struct GlobalArguments {
-    /// Where the leases are: sqlite:PATH, postgres://HOST/DATABASE, mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST, nats://HOST
-    ///
-    /// Default: an SQLite file of this user on this host, $XDG_STATE_HOME/tenure/leases.db or
-    /// ~/.local/state/tenure/leases.db, and /var/lib/tenure/leases.db for root. What other users run does not see it:
-    /// several on one host name a file that all of them may write, sqlite:/PATH. A password belongs into the
-    /// environment variable, where `ps` does not show it.
-    #[arg(
-        long,
-        global = true,
-        env = "TENURE_STORE",
-        hide_env_values = true,
-        value_name = "URL",
-        // A script's variable that is not set would stand for a store of this machine alone, on each of its hosts.
-        value_parser = NonEmptyStringValueParser::new()
-    )]
-    pub(crate) store: Option<String>,
-
-    /// Form of the output; of the messages on standard error, too
-    #[arg(
-        long,
-        global = true,
-        env = "TENURE_OUTPUT",
-        hide_env_values = true,
-        value_name = "FORM",
-        default_value = "text"
-    )]
-    pub(crate) output: Form,
-
-    /// Log more on standard error: -v what happens to a lease, -vv every renewal, -vvv everything
-    #[arg(short, long, global = true, action = ArgAction::Count, env = "TENURE_VERBOSE", hide_env_values = true)]
-    pub(crate) verbose: u8,
-
-    /// Say nothing on standard error but errors
-    #[arg(
-        short,
-        long,
-        global = true,
-        action = ArgAction::SetTrue,
-        value_parser = BoolishValueParser::new(),
-        env = "TENURE_QUIET",
-        hide_env_values = true
-    )]
-    pub(crate) quiet: bool,
-
-    /// Log level, or levels by module, such as info or tenure=debug,mongodb=warn; overrides -v and -q
-    #[arg(
-        long,
-        global = true,
-        env = "TENURE_LOG",
-        hide_env_values = true,
-        value_name = "LEVEL"
-    )]
-    pub(crate) log: Option<String>,
-
-    /// Form of the log [default: that of the output]
-    #[arg(
-        long,
-        global = true,
-        env = "TENURE_LOG_FORMAT",
-        hide_env_values = true,
-        value_name = "FORM"
-    )]
-    pub(crate) log_format: Option<Form>,
-}
-
-impl GlobalArguments {
-    /// Finds out how much is to be said: what was typed beats what the environment says, and a level of the log beats both other
-    /// options in the same place.
-    ///
-    /// # Errors
-    /// `--quiet` and `--verbose` were both typed.
-    pub(crate) fn settle(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        let typed = |id| is_on_command_line(id, matches);
-        let has_level = self.log.is_some();
-        if has_level
-            && !typed("log")
-            && (self.quiet && typed("quiet") || self.verbose > 0 && typed("verbose"))
-        {
-            self.log = None;
-        }
-        if self.quiet && self.verbose > 0 {
-            match (typed("quiet"), typed("verbose")) {
-                (true, true) if self.log.is_none() => return Err(excluded("quiet", "verbose")),
-                (false, true) => self.quiet = false,
-                (true | false, _) => self.verbose = 0,
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The form of what is printed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Form {
-    /// For people.
-    Text,
-    /// For programs: durations in milliseconds, tokens as numbers.
-    Json,
 }
 
 /// What to do.
@@ -256,49 +156,6 @@ pub(crate) fn definitions() -> clap::Command {
     with_flowing_help(without_empty_variables(Cli::command()))
 }
 
-/// Paragraphs below the options are wrapped for the terminal, as clap wraps what it says of each option.
-fn with_flowing_help(command: clap::Command) -> clap::Command {
-    let command = match command.get_after_help().map(|help| flowing(&help.to_string())) {
-        Some(help) => command.after_help(help),
-        None => command,
-    };
-    let command = match command
-        .get_after_long_help()
-        .map(|help| flowing(&help.to_string()))
-    {
-        Some(help) => command.after_long_help(help),
-        None => command,
-    };
-    command.mut_subcommands(with_flowing_help)
-}
-
-/// The same text with each paragraph in one line: what is not indented, and what is said below an example. Tables, and the
-/// examples themselves, keep their lines.
-fn flowing(text: &str) -> String {
-    const BELOW_AN_EXAMPLE: &str = "        ";
-    let kind = |line: &str| match line {
-        "" => None,
-        _ if line.ends_with(':') => None,
-        _ if line.starts_with(BELOW_AN_EXAMPLE) => Some(true),
-        _ if line.starts_with(' ') => None,
-        _ => Some(false),
-    };
-    let mut lines: Vec<String> = Vec::new();
-    let mut before = None;
-    for line in text.lines() {
-        let this = kind(line);
-        match lines.last_mut() {
-            Some(last) if this.is_some() && this == before => {
-                last.push(' ');
-                last.push_str(line.trim_start());
-            }
-            _ => lines.push(line.to_owned()),
-        }
-        before = this;
-    }
-    lines.join("\n")
-}
-
 fn without_empty_variables(command: clap::Command) -> clap::Command {
     let heed = |option: clap::Arg| match option.get_env() {
         // One that is not set stays: the help names it.
@@ -390,47 +247,6 @@ fn excluded(first: &str, second: &str) -> clap::Error {
         format!("--{first} cannot be used with --{second}\n"),
     )
 }
-
-const TOP_HELP: &str = "\
-Examples:
-  export TENURE_STORE=postgres://db1/jobs             the same on every host; without it, a file of this user here
-  tenure run nightly-settlement -- ./settle --all     waits its turn: several hosts run it one after the other
-  tenure run --no-wait backup -- ./backup.sh          runs it unless another does; once a night: tenure run --help
-  tenure lock --wait 12s orders/7 -- ./pay            like flock(1), for every host that shares the store
-  tenure status                                       who holds what
-  tenure step-down nightly-settlement                 hand over to a standby
-  tenure gc --dry-run                                 which names nobody has used for 30 days
-  tenure doctor                                       is this store safe to keep leases in?
-
-Exit codes:
-    0   done; `run`: the command ended with 0
-    1   no: `doctor` found the store unsafe, `step-down` did not see the term end, `lock` did not get the lock (see -E)
-    2   wrong arguments
-   65   a record that Tenure did not write, or that is damaged; it was left as it is
-   69   the store is unreachable, locked, or does not answer
-   70   an internal fault
-   73   the store is read-only
-   74   the store's disk is full
-   75   another candidate holds the lease (--no-wait), or still held it after --wait; see -E
-   77   wrong credentials, or missing privileges
-   78   wrong configuration: a name, a token, a timing, a ttl outside the store's range, a store URL, a trace file, a
-        /proc of another PID namespace
-   79   leadership or the lock was lost while the command ran, and the command was ended
-   80   `fence`: refused, a later term has claimed
-   81   `fence`: refused, this term has not claimed
-   82   `doctor`: leases alone are not safe here, only fences protect
-  126   the command cannot be executed
-  127   the command was not found
-  other the exit code of the command; 128 + n if signal n ended it
-
-Every option is also an environment variable, named in brackets; the command line wins.
-Authority is advice, the fence is the guarantee: have the data path refuse a token lower than the highest it has seen.";
-
-const COMPLETIONS_HELP: &str = "\
-Examples:
-  tenure completions bash > /etc/bash_completion.d/tenure
-  tenure completions zsh > ~/.zfunc/_tenure
-  tenure completions fish > ~/.config/fish/completions/tenure.fish";
 
 #[cfg(test)]
 mod tests {

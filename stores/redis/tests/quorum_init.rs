@@ -232,6 +232,36 @@ async fn what_a_run_says_late_completes_no_list_where_another_was_recorded_since
         let run = || said_late(&exchange, step);
         in_one_of(ROUNDS_MAX, "the next run was later", run).await;
     }
+    let run = || completed_late(&exchange);
+    in_one_of(ROUNDS_MAX, "the next run was later", run).await;
+}
+
+/// The next run has come no further than to the member that both lists share: who names the new list must not lead by what is said of
+/// the old one, which the others still keep.
+async fn completed_late(exchange: &Exchange) -> bool {
+    let prefix = format!("completed-{:016x}", random_bits());
+    let shared = &exchange.proxies[0];
+    let before = shared.counts().duplicated;
+    shared.spare_commands(Step::Complete as usize, "EVALSHA");
+    shared.next_commands(1, "EVALSHA", RequestFault::DuplicateLater(LATER));
+    let recorded = QuorumStore::init(&exchange.url(OLD, &prefix)).await;
+    for place in [NEW[1], NEW[2]] {
+        exchange.proxies[place].spare_commands(Step::Members as usize, "EVALSHA");
+        exchange.proxies[place].next_commands(1, "EVALSHA", RequestFault::CutBefore);
+    }
+    let again = QuorumStore::init(&exchange.url(NEW, &prefix)).await;
+    let is_in_time = shared.counts().duplicated == before;
+    let [one, other] = [exchange.kept(0, &prefix).await, exchange.kept(1, &prefix).await];
+    let is_begun = one.get("members") != other.get("members");
+    if recorded.is_err() || again.is_ok() || !is_in_time || !is_begun {
+        exchange.proxies.iter().for_each(FaultProxy::heal);
+        return false;
+    }
+    let duplicated = async || shared.counts().duplicated > before;
+    eventually_async(BOUND, "what comes late", duplicated).await;
+    exchange.proxies.iter().for_each(FaultProxy::heal);
+    assert_eq!(exchange.kept(0, &prefix).await["complete"], "0");
+    true
 }
 
 /// Whether that came after the next run had ended.

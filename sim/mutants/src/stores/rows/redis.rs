@@ -21,6 +21,8 @@ const fn row(
     }
 }
 
+const MEMBERSHIP: &[&str] = &["quorum_membership::", "quorum_init::", "quorum_unsettled::"];
+
 const QUORUM: &[&str] = &["quorum_conformance::", "quorum::", "quorum_clock::"];
 
 pub(super) const ROWS: &[StoreRow] = &[
@@ -310,5 +312,85 @@ pub(super) const ROWS: &[StoreRow] = &[
         "src/quorum/agree.rs",
         &[["remaining.get(needed - 1)", "remaining.get(needed - needed)"]],
         &["quorum_clock::", "quorum_away::", "quorum_certainty::"],
+    ),
+    row(
+        "membership: a lease is taken before all members keep who they are",
+        "R7",
+        "src/quorum/record.rs",
+        &[["if !self.membership.is_complete() {", "if false {"]],
+        MEMBERSHIP,
+    ),
+    row(
+        "membership: a server counts that keeps another list",
+        "R7",
+        "src/membership/mod.rs",
+        &[[
+            "Some(ours) if !theirs.is(&ours) => {",
+            "Some(ours) if theirs.count() == 0 && !theirs.is(&ours) => {",
+        ]],
+        MEMBERSHIP,
+    ),
+    row(
+        "membership: a list that one member keeps counts as complete",
+        "R7",
+        "src/membership/mod.rs",
+        &[[
+            "known.complete |= is_complete || known.seats.iter().all(|seat| seat.recorded);",
+            "known.complete |= is_complete || known.seats.iter().any(|seat| seat.recorded);",
+        ]],
+        MEMBERSHIP,
+    ),
+    row(
+        "membership: the members are recorded anew beside a lease that is held",
+        "R7",
+        "src/quorum/record.rs",
+        &[
+            [
+                "            None => {\n                self.is_unused().await?;",
+                "            None => {",
+            ],
+            [
+                "had begun just before is there now.\n                self.is_unused().await?;",
+                "had begun just before is there now.",
+            ],
+        ],
+        MEMBERSHIP,
+    ),
+    row(
+        "membership: what a run says late undoes what was recorded since",
+        "R7",
+        "src/lua/membership.lua",
+        &[[
+            "local is_as_seen = ARGV[4] == 'instead' and (kept[2] or '') == ARGV[5]",
+            "local is_as_seen = ARGV[4] == 'instead'",
+        ]],
+        MEMBERSHIP,
+    ),
+    row(
+        "membership: what a run says late completes another list",
+        "R7",
+        "src/lua/membership.lua",
+        &[[
+            "elseif complete == '1' and kept[1] == id and kept[2]",
+            "elseif complete == '1' and kept[2]",
+        ]],
+        MEMBERSHIP,
+    ),
+    row(
+        "membership: a term begins in a server that was recorded anew since",
+        "R7",
+        "src/lua/quorum_take.lua",
+        &[[
+            "if is_another_member(KEYS[4], ARGV[7]) then return OTHER_MEMBER end",
+            "",
+        ]],
+        MEMBERSHIP,
+    ),
+    row(
+        "membership: nobody is told that the list is complete but by who took the first lease",
+        "R7",
+        "src/quorum/record.rs",
+        &[["entries.extend(self.membership.completed());", ""]],
+        MEMBERSHIP,
     ),
 ];

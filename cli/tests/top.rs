@@ -80,7 +80,7 @@ fn top_shows_who_leads_who_waits_and_what_changes_and_leaves_the_terminal_as_it_
         sandbox.lease("job/candidates/7/host-2")["state"] == "held"
     });
     let mut top = Top::start(&sandbox);
-    for shown in ["1 leases, 1 held", "host-1", "host-2  priority 7"] {
+    for shown in ["1 lease, 1 held", "host-1", "host-2  priority 7"] {
         top.until_shows(shown);
     }
     first.terminate();

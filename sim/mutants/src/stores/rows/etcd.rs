@@ -1,25 +1,8 @@
 //! etcd: what a lease is by its keys, and what its transactions compare.
 
-use crate::StoreRow;
+use super::{Wrong, row};
 
-const fn row(
-    name: &'static str,
-    guarantee: &'static str,
-    file: &'static str,
-    edits: &'static [[&'static str; 2]],
-    noticed_by: &'static [&'static str],
-) -> StoreRow {
-    StoreRow {
-        store: "etcd",
-        name,
-        guarantee,
-        file,
-        edits,
-        noticed_by,
-    }
-}
-
-pub(super) const ROWS: &[StoreRow] = &[
+pub(super) const ROWS: &[Wrong] = &[
     row(
         "a term begins whatever was changed since the look",
         "E1",

@@ -1,27 +1,10 @@
 //! MongoDB: the pipelines, and what is judged of their answers.
 
-use crate::StoreRow;
+use super::{Wrong, row};
 
 const SUITE: &[&str] = &["conformance::standalone_server::"];
 
-const fn row(
-    name: &'static str,
-    guarantee: &'static str,
-    file: &'static str,
-    edits: &'static [[&'static str; 2]],
-    noticed_by: &'static [&'static str],
-) -> StoreRow {
-    StoreRow {
-        store: "mongodb",
-        name,
-        guarantee,
-        file,
-        edits,
-        noticed_by,
-    }
-}
-
-pub(super) const ROWS: &[StoreRow] = &[
+pub(super) const ROWS: &[Wrong] = &[
     row(
         "a term keeps a token that is ahead of the clock",
         "G4",

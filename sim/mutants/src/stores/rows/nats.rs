@@ -1,27 +1,10 @@
 //! NATS: the record as it is kept, what each write compares, and the marks.
 
-use crate::StoreRow;
+use super::{Wrong, row};
 
 const SUITE: &[&str] = &["conformance::on_one_server::"];
 
-const fn row(
-    name: &'static str,
-    guarantee: &'static str,
-    file: &'static str,
-    edits: &'static [[&'static str; 2]],
-    noticed_by: &'static [&'static str],
-) -> StoreRow {
-    StoreRow {
-        store: "nats",
-        name,
-        guarantee,
-        file,
-        edits,
-        noticed_by,
-    }
-}
-
-pub(super) const ROWS: &[StoreRow] = &[
+pub(super) const ROWS: &[Wrong] = &[
     row(
         "no write compares the last one",
         "N3",

@@ -1,27 +1,10 @@
 //! PostgreSQL: the functions, and the quick ones before them.
 
-use crate::StoreRow;
+use super::{Wrong, row};
 
 const SUITE: &[&str] = &["conformance::"];
 
-const fn row(
-    name: &'static str,
-    guarantee: &'static str,
-    file: &'static str,
-    edits: &'static [[&'static str; 2]],
-    noticed_by: &'static [&'static str],
-) -> StoreRow {
-    StoreRow {
-        store: "postgres",
-        name,
-        guarantee,
-        file,
-        edits,
-        noticed_by,
-    }
-}
-
-pub(super) const ROWS: &[StoreRow] = &[
+pub(super) const ROWS: &[Wrong] = &[
     row(
         "by the quick way a term keeps the token of the one before",
         "G4",

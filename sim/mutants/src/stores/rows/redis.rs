@@ -1,31 +1,14 @@
 //! Redis: the scripts, of one server and of a quorum's members, and what a quorum counts.
 
-use crate::StoreRow;
+use super::{Wrong, row};
 
 const SUITE: &[&str] = &["conformance::on_redis::"];
-
-const fn row(
-    name: &'static str,
-    guarantee: &'static str,
-    file: &'static str,
-    edits: &'static [[&'static str; 2]],
-    noticed_by: &'static [&'static str],
-) -> StoreRow {
-    StoreRow {
-        store: "redis",
-        name,
-        guarantee,
-        file,
-        edits,
-        noticed_by,
-    }
-}
 
 const MEMBERSHIP: &[&str] = &["quorum_membership::", "quorum_init::", "quorum_unsettled::"];
 
 const QUORUM: &[&str] = &["quorum_conformance::", "quorum::", "quorum_clock::"];
 
-pub(super) const ROWS: &[StoreRow] = &[
+pub(super) const ROWS: &[Wrong] = &[
     row(
         "a term keeps the token of the one before in the same millisecond",
         "G4",

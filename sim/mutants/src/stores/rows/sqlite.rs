@@ -1,27 +1,10 @@
 //! SQLite: what the store decides of a record, and its statements.
 
-use crate::StoreRow;
+use super::{Wrong, row};
 
 const SUITE: &[&str] = &["conformance::"];
 
-const fn row(
-    name: &'static str,
-    guarantee: &'static str,
-    file: &'static str,
-    edits: &'static [[&'static str; 2]],
-    noticed_by: &'static [&'static str],
-) -> StoreRow {
-    StoreRow {
-        store: "sqlite",
-        name,
-        guarantee,
-        file,
-        edits,
-        noticed_by,
-    }
-}
-
-pub(super) const ROWS: &[StoreRow] = &[
+pub(super) const ROWS: &[Wrong] = &[
     row(
         "a term keeps the token of the one before",
         "G4",

@@ -19,15 +19,18 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> u8 {
-    match try_all(arguments.only.clone(), arguments.seconds, arguments.write) {
-        Ok(tally) => {
-            println!("{}", tally.in_words());
-            if tally.caught == tally.planted {
-                CLEAN
-            } else {
-                VIOLATION
-            }
-        }
+    let tried = try_all(arguments.only.clone(), arguments.seconds, arguments.write);
+    ended(tried.map(|tally| {
+        println!("{}", tally.in_words());
+        tally.caught == tally.planted
+    }))
+}
+
+/// The exit code where bugs were planted: whether all were caught, or why none could be tried.
+pub(super) fn ended(tried: Result<bool, Vec<Error>>) -> u8 {
+    match tried {
+        Ok(true) => CLEAN,
+        Ok(false) => VIOLATION,
         Err(errors) => {
             for error in errors {
                 eprintln!("{error}");

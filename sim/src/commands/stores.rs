@@ -1,6 +1,7 @@
 //! `tenure-sim stores`: the proof of the real stores' tests.
 
-use super::{CLEAN, FAILED, VIOLATION, progress_bar};
+use super::mutants::ended;
+use super::progress_bar;
 use std::time::{Duration, Instant};
 use tenure_mutants::{
     Error, STORES_TABLE, StoreOptions, StoreOutcome, StoreProgress, StoreVerdict, run_stores,
@@ -28,24 +29,12 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> u8 {
     let began = Instant::now();
-    match try_all(arguments) {
-        Ok(verdicts) => {
-            let caught = verdicts.iter().filter(|verdict| is_caught(verdict)).count();
-            let seconds = began.elapsed().as_secs();
-            println!("{caught} of {} caught in {seconds} s", verdicts.len());
-            if caught == verdicts.len() {
-                CLEAN
-            } else {
-                VIOLATION
-            }
-        }
-        Err(errors) => {
-            for error in errors {
-                eprintln!("{error}");
-            }
-            FAILED
-        }
-    }
+    ended(try_all(arguments).map(|verdicts| {
+        let caught = verdicts.iter().filter(|verdict| is_caught(verdict)).count();
+        let seconds = began.elapsed().as_secs();
+        println!("{caught} of {} caught in {seconds} s", verdicts.len());
+        caught == verdicts.len()
+    }))
 }
 
 fn is_caught(verdict: &StoreVerdict) -> bool {

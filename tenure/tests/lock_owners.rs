@@ -236,6 +236,11 @@ async fn each_of_several_handles_that_is_released_after_a_loss_says_so() {
     soon("the loss", first.lost()).await;
     for handle in handles.iter_mut().chain([&mut first]) {
         let found = soon("a release", handle.release()).await;
-        assert!(matches!(found, ReleaseOutcome::LostBefore(_)), "{found:?}");
+        let ReleaseOutcome::LostBefore(loss) = found else {
+            panic!("{found:?}");
+        };
+        assert_eq!(soon("its loss", handle.lost()).await, loss);
+        let guarded = soon("its end", handle.guard(std::future::ready(()))).await;
+        assert_eq!((guarded, handle.check()), (Err(loss.clone()), Err(loss)));
     }
 }

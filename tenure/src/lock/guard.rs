@@ -215,7 +215,7 @@ impl Lock {
     /// Without one left it fires at the deadline, too, but after the machine has slept up to 250 ms late.
     pub async fn lost(&self) -> Loss {
         if self.is_gone() {
-            return self.loss_by(Cause::GivenBack);
+            return self.loss_of_what_is_gone();
         }
         select! {
             biased;
@@ -246,7 +246,7 @@ impl Lock {
     /// [`Loss`]: `work` was dropped unfinished.
     pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         if self.is_gone() {
-            return Err(self.loss_by(Cause::GivenBack));
+            return Err(self.loss_of_what_is_gone());
         }
         let while_bound = async {
             let mut work = pin!(work);
@@ -313,6 +313,16 @@ impl Lock {
             return State::Gone(Box::new(ReleaseOutcome::StillHeld { handles: others }));
         }
         State::Leaving(self.hold.held.leave())
+    }
+
+    /// Given back, unless that found it lost before.
+    fn loss_of_what_is_gone(&self) -> Loss {
+        if let State::Gone(release) = &self.state
+            && let ReleaseOutcome::LostBefore(loss) = &**release
+        {
+            return loss.clone();
+        }
+        self.loss_by(Cause::GivenBack)
     }
 
     fn loss(&self) -> Loss {

@@ -68,6 +68,10 @@ impl Place {
     pub(super) fn forget_those_who_left(&mut self) -> bool {
         if let Some(crowd) = &mut self.crowd {
             crowd.waiting.retain(|waiting| !waiting.won.is_closed());
+            if self.term.is_none() && crowd.waiting.is_empty() {
+                // Whoever was to go on with it has left.
+                self.row.end();
+            }
             if self.term.is_none() && !self.row.goes_on() {
                 // Who followed somebody has nobody left to follow.
                 let follows = |first: &Waiting| first.queueing == Queueing::Follow;
@@ -259,27 +263,75 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use super::{Moment, Place, SharedTerm};
+    use super::{Moment, Place, Queueing, SharedTerm, Waiting};
+    use crate::driver::DriverHandle;
+    use crate::sync::{mpsc, oneshot};
     use std::sync::Arc;
-    use tenure_core::{Belief, FencingToken};
+    use tenure_core::{Belief, Cause, FencingToken, LeaseName};
 
-    /// The end of a term may be told when the next has begun: it is not that one's.
-    #[test]
-    fn end_of_an_earlier_term_ends_no_row_of_a_later_one() {
-        let token = |number| FencingToken::new(number).expect("a token");
+    fn token(number: u64) -> FencingToken {
+        FencingToken::new(number).expect("a token")
+    }
+
+    /// Where a term with this token is held.
+    fn held(number: u64) -> Place {
         let now = Moment::ZERO;
-        let mut place = Place {
+        Place {
             term: Some(Arc::new(SharedTerm::new(Belief {
-                token: token(2),
+                token: token(number),
                 doubt_from: now,
                 ending_from: None,
                 until: now,
             }))),
             ..Place::default()
-        };
+        }
+    }
+
+    /// The end of a term may be told when the next has begun: it is not that one's.
+    #[test]
+    fn end_of_an_earlier_term_ends_no_row_of_a_later_one() {
+        let now = Moment::ZERO;
+        let mut place = held(2);
         place.row.hand_on(now);
         assert!(!place.hands_on(token(1), now));
         assert!(place.row.goes_on());
         assert!(!place.hands_on(token(2), now) && !place.row.goes_on());
+    }
+    /// Whoever comes later would follow nobody.
+    #[test]
+    fn a_row_whose_heirs_have_all_left_goes_on_with_nobody() {
+        let now = Moment::ZERO;
+        let (sender, _messages) = mpsc::unbounded_channel();
+        let driver = DriverHandle::new(sender, None);
+        let waiting = |queueing| {
+            let (won, answer) = oneshot::channel();
+            let waiting = Waiting {
+                name: LeaseName::new("a").expect("a name"),
+                won,
+                driver: driver.clone(),
+                queueing,
+                max_hold: None,
+                progress_within: None,
+                permit: None,
+            };
+            (waiting, answer)
+        };
+        let mut place = held(1);
+        let (heir, heir_waits) = waiting(Queueing::Follow);
+        assert!(!place.admit(heir));
+        // Whoever had it waits for the release, so that the place stays.
+        let (departed, _told) = oneshot::channel();
+        place.await_departure(token(1), departed);
+        assert!(place.hands_on(token(1), now));
+        place.forget_term(&Cause::GivenBack);
+        drop(heir_waits);
+        assert!(!place.forget_those_who_left());
+
+        let (first, first_waits) = waiting(Queueing::Line);
+        let (follower, _follower_waits) = waiting(Queueing::Follow);
+        assert!(place.admit(first));
+        assert!(!place.admit(follower));
+        drop(first_waits);
+        assert!(!place.forget_those_who_left(), "one campaigns that has no turn");
     }
 }

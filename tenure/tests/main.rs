@@ -17,6 +17,7 @@ mod lock_abandoned;
 mod lock_back_off;
 mod lock_bounds;
 mod lock_fairness;
+mod lock_flood;
 mod lock_handing_on;
 mod lock_kept_watches;
 mod lock_owners;

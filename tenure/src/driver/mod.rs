@@ -9,6 +9,7 @@ mod caught;
 mod events;
 mod first_attempts;
 mod handle;
+mod hear;
 mod helm;
 mod jitter;
 mod logged;
@@ -45,20 +46,20 @@ pub(crate) use withdrawal::Withdrawal;
 
 use crate::clock::{self, BootTimer};
 use crate::deadline::Extension;
-use crate::sync::{blocking, broadcast, mpsc, run_on_a_thread, select};
+use crate::sync::{blocking, broadcast, mpsc, run_on_a_thread};
 use crate::term::Phase;
 use first_attempts::{FirstAttempts, Next, Readiness};
+use hear::{Happening, Turn};
 use helm::{Allowance, Helm};
 use offers::Offers;
 use place::Place;
 use progress::Progress;
-use requests::{Asker, Requests};
+use requests::Requests;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::time::Duration;
 use tenure_core::{
     Actions, Authority, Cause, Command, Engine, Event, FencingToken, Input, LeaseName, Moment, Operation,
-    Reply, WatchEvent,
 };
 use watches::Watches;
 
@@ -120,6 +121,8 @@ struct Driver {
     closed: Option<blocking::Sender<()>>,
     /// Every handle is gone: no message will come.
     abandoned: bool,
+    /// Whose turn it is to be heard.
+    turn: Turn,
     events: broadcast::Sender<Event>,
 }
 
@@ -134,14 +137,6 @@ struct Bound {
     name: LeaseName,
     token: FencingToken,
     has_ended: HasEnded,
-}
-
-enum Happening {
-    Message(Option<Message>),
-    Reply(Input),
-    Looked(LeaseName, Option<Reply>),
-    Watch(WatchEvent),
-    Tick,
 }
 
 impl Driver {
@@ -176,6 +171,7 @@ impl Driver {
             closing: false,
             closed: None,
             abandoned: false,
+            turn: Turn::Anybody,
             events,
         }
     }
@@ -183,7 +179,7 @@ impl Driver {
     async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>, allowance: Allowance) {
         loop {
             allowance.spend().await;
-            match self.next(&mut messages).await {
+            match self.hear(&mut messages).await {
                 Happening::Message(Some(message)) => self.message(message),
                 // Every handle is gone without a word: leave as if told to.
                 Happening::Message(None) => {
@@ -209,43 +205,6 @@ impl Driver {
                 }
                 return;
             }
-        }
-    }
-
-    async fn next(&mut self, messages: &mut mpsc::UnboundedReceiver<Message>) -> Happening {
-        let late_look = self.late_looks.front().map(|look| look.due);
-        let pause = self.pauses.first().map(|(until, _)| *until);
-        let others = self.beat_at.into_iter().chain(late_look).chain(pause);
-        let others = others.chain(self.offers.due());
-        let wake = others.chain(self.wake).min();
-        let timer = &self.timer;
-        select! {
-            biased;
-            reply = self.requests.next(), if !self.requests.is_empty() => match reply {
-                Some(sent) => {
-                    let (about, reply) = (&sent.about, sent.reply.as_ref());
-                    self.plan.meter.answered(about, reply, sent.took);
-                    if !about.name().is_some_and(|name| self.plan.is_place(name)) {
-                        self.plan.meter.counts_failure(about, reply);
-                    }
-                    if self.plan.meter.tells_of_an_outage() {
-                        self.beat_soon();
-                    }
-                    if self.is_attempt_answered(&sent) {
-                        self.answered_at = clock::now();
-                    }
-                    match (sent.asker, sent.reply) {
-                        (Asker::Engine(request), Some(reply)) => Happening::Reply(Input::Answer { request, reply }),
-                        // Given up: the engine knows by its own clock that no answer came.
-                        (Asker::Engine(_), None) => Happening::Tick,
-                        (Asker::Look(name), reply) => Happening::Looked(name, reply),
-                    }
-                }
-                None => Happening::Tick,
-            },
-            message = messages.recv(), if !self.abandoned => Happening::Message(message),
-            Some(event) = self.watches.next() => Happening::Watch(event),
-            () = async { timer.wait_until(wake.expect("checked")).await }, if wake.is_some() => Happening::Tick,
         }
     }
 

@@ -42,7 +42,7 @@ pub(crate) static UNDO: LazyLock<Script> = LazyLock::new(|| on_records(include_s
 pub(crate) static TERM: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_term.lua")));
 /// Takes terms in that were missed.
 pub(crate) static ADOPT: LazyLock<Script> =
-    LazyLock::new(|| on_records(include_str!("lua/quorum_adopt.lua")));
+    LazyLock::new(|| on_records_of_member(include_str!("lua/quorum_adopt.lua")));
 /// Removes what nobody uses from a member.
 pub(crate) static PURGE_MEMBER: LazyLock<Script> =
     LazyLock::new(|| on_records(include_str!("lua/quorum_purge.lua")));
@@ -85,7 +85,7 @@ fn on_records(body: &str) -> Script {
     Script::new(text.replace("PLAIN", PLAIN).replace("WITH_SLASHES", WITH_SLASHES))
 }
 
-/// The same, by which a term begins in one member of a quorum.
+/// The same, by which a term comes to one member of a quorum.
 fn on_records_of_member(body: &str) -> Script {
     on_records(&format!("{}{body}", include_str!("lua/quorum_member.lua")))
 }

@@ -22,6 +22,7 @@ mod quorum_adopt;
 mod quorum_at_once;
 mod quorum_attempts;
 mod quorum_away;
+mod quorum_beside;
 mod quorum_candidacy;
 mod quorum_certainty;
 mod quorum_clock;

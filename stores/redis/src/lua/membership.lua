@@ -4,12 +4,16 @@
 -- Answers with what is kept now.
 local key, id, members, complete = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local kept = redis.call('HMGET', key, 'member', 'members', 'complete')
+-- Who they are, whatever hosts led to them.
+local function ids(list)
+  return (string.gsub(list, '=%S*', ''))
+end
 local is_as_seen = ARGV[4] == 'instead' and (kept[2] or '') == ARGV[5]
 if is_as_seen or not kept[2] and members ~= '' and ARGV[4] ~= 'instead' then
   redis.call('HSET', key, 'member', id, 'members', members, 'complete', complete)
 elseif not kept[1] and ARGV[4] ~= 'instead' then
   redis.call('HSET', key, 'member', id)
-elseif complete == '1' and kept[1] == id and kept[2] and kept[3] ~= '1' then
+elseif complete == '1' and kept[1] == id and kept[2] and ids(kept[2]) == ids(members) and kept[3] ~= '1' then
   redis.call('HSET', key, 'complete', complete)
 else
   return kept

@@ -4,7 +4,7 @@
 -- is left alone, tokens only rise here, and a term that was given back, or that a later attempt has followed, does not come back.
 -- So it only ever takes a free member from rivals. The one thing that those two do not do is to go on with the very term that ran
 -- out here: it is the last one that this member knows, so nobody was granted this member since.
--- KEYS: index of names, what was removed, records. ARGV, of each: incarnation, token, attempt, ttl, name, and what
+-- KEYS: index of names, what was removed, what is kept of the quorum, records. ARGV: which member this is, and of each: incarnation, token, attempt, ttl, name, and what
 -- another member tells of it: owner, terms, note, how long ago it was created and acquired, and the owner, token, end and time of
 -- the term before.
 local PARTS = 14
@@ -37,8 +37,9 @@ local function at(ago)
   return text_of(math.max(now - tonumber(ago), 0))
 end
 
-for place = 3, #KEYS do
-  local key, first = KEYS[place], PARTS * (place - 3)
+if is_another_member(KEYS[3], ARGV[1]) then return OTHER_MEMBER end
+for place = 4, #KEYS do
+  local key, first = KEYS[place], PARTS * (place - 4) + 1
   local term = {}
   for part = 1, PARTS do term[part] = ARGV[first + part] end
   local incarnation, token, attempt, ttl, name, owner, terms, note, created, acquired = unpack(term)

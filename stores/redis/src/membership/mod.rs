@@ -2,13 +2,16 @@
 //! two candidates whose lists of hosts differ could both find a majority.
 //!
 //! First each server is given an id, by whoever comes first. Who then finds all the servers of its list with an id records the list in
-//! each of them that has none; when all have the same one, it is complete, which each keeps, too. No lease is taken before: of two lists
-//! that share a server only one can become complete, as long as one that they share keeps it. What is recorded is the ids, which two who come at the
+//! each of them that has none; when all have the same one, and none has a lease, as of who leads by members of before, it is complete,
+//! which each keeps, too. No lease is taken before one has told so: of two lists that share a server only one can become complete, as
+//! long as one that they share keeps it. What is recorded is the ids, which two who come at the
 //! same time read alike; the hosts are beside them for people, and for a server that came back at its host with nothing.
 
 mod roster;
 mod words;
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;
 
@@ -27,10 +30,10 @@ pub(crate) struct Membership {
     lets_all_in: bool,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Known {
     roster: Option<Roster>,
-    /// All members keep it, or did at one time.
+    /// A member has told that all keep it.
     complete: bool,
     seats: Vec<Seat>,
 }
@@ -78,7 +81,7 @@ impl Membership {
         &self.hosts
     }
 
-    /// Whether all members keep the same roster, or did at one time: then no other list can become complete.
+    /// Whether a member has told that all keep the same roster, or did at one time: then no other list can become complete.
     pub(crate) fn is_complete(&self) -> bool {
         self.lock().complete
     }
@@ -153,7 +156,7 @@ impl Membership {
         }
         let seat = &mut known.seats[place];
         (seat.id, seat.recorded, seat.told) = (Some(id), is_recorded, is_complete);
-        known.complete |= is_complete || known.seats.iter().all(|seat| seat.recorded);
+        known.complete |= is_complete;
         Ok(entry)
     }
 
@@ -178,11 +181,9 @@ impl Membership {
         Ok(())
     }
 
-    /// The servers that keep no list, or did not when they were met, by their places.
-    pub(crate) fn unsettled(&self) -> Vec<usize> {
-        let known = self.lock();
-        let places = 0..self.hosts.len();
-        places.filter(|place| !known.seats[*place].recorded).collect()
+    /// Whether all members keep the same roster, by what each has told last.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.lock().seats.iter().all(|seat| seat.recorded)
     }
 
     /// What each server that was met is to keep and does not yet, by its place; nothing while nobody has told of the list and one
@@ -201,10 +202,17 @@ impl Membership {
     /// What those that keep the list, and not yet that it is complete, are to keep when it is.
     pub(crate) fn completed(&self) -> Vec<(usize, Entry)> {
         let known = self.lock();
-        let roster = known.roster.as_ref().filter(|_| known.complete);
-        roster.map_or_else(Vec::new, |roster| {
+        let entries = known.roster.as_ref().map_or_else(Vec::new, |roster| {
             known.entries(roster, |seat| seat.recorded && !seat.told)
-        })
+        });
+        let complete = |(place, entry)| {
+            let complete = Entry {
+                complete: true,
+                ..entry
+            };
+            (place, complete)
+        };
+        entries.into_iter().map(complete).collect()
     }
 
     /// Which member the server at this place is, as far as it has told.

@@ -95,7 +95,8 @@ async fn adopt(source: &Member, target: &Member, requests: &[Renew]) -> Result<(
         Some((request, term))
     });
     let site = &target.site;
-    let mut arguments = Arguments::on([site.keys.index(), site.keys.removed()]);
+    let mut arguments = Arguments::on([site.keys.index(), site.keys.removed(), site.keys.membership()])
+        .with(site.member_id());
     for (request, term) in held {
         arguments.keys.push(site.keys.record(&request.name));
         arguments.push(request.incarnation);
@@ -105,7 +106,7 @@ async fn adopt(source: &Member, target: &Member, requests: &[Renew]) -> Result<(
         arguments.push(&request.name);
         term.iter().for_each(|word| arguments.values.push_bytes(word));
     }
-    if arguments.values.len() == 0 {
+    if arguments.values.len() == 1 {
         return Ok(());
     }
     let what = about(requests);

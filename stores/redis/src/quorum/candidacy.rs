@@ -11,7 +11,7 @@ use crate::script::{Arguments, CONFIRM, TAKE};
 use crate::site::{Site, subject};
 use futures_util::future::join;
 use std::sync::Arc;
-use tenure_core::{Acquire, FencingToken, LeaseName, StoreError};
+use tenure_core::{Acquire, Fault, FencingToken, LeaseName, StoreError};
 
 /// What one member says to a candidate.
 pub(super) enum Taken {
@@ -40,6 +40,15 @@ pub(super) async fn take(site: Arc<Site>, request: Acquire) -> Result<Taken, Sto
         site.keys.removed(),
         site.keys.membership(),
     ];
+    let id = site.member_id();
+    if id.is_empty() {
+        // It could keep nothing when it was met, and nobody had told yet who the members are: it may be none of them.
+        site.hang_up().await;
+        return Err(StoreError::not_applied(
+            Fault::Unreachable,
+            format!("{} has not told yet which member it is", site.place),
+        ));
+    }
     let arguments = Arguments::on(keys)
         .with(&request.candidate.id)
         .with(request.candidate.incarnation)
@@ -47,7 +56,7 @@ pub(super) async fn take(site: Arc<Site>, request: Acquire) -> Result<Taken, Sto
         .with(request.ttl.as_millis())
         .with(&request.note)
         .with(&request.name)
-        .with(site.member_id());
+        .with(id);
     let mut reply = site
         .run(&TAKE, &arguments, Deed::Write, &subject(&request.name))
         .await?;

@@ -19,22 +19,61 @@ const PAGE: u16 = 500;
 /// Most pages of them: more than there is memory for.
 const PAGES_MAX: usize = 100_000;
 
+/// How often all members are asked before the first lease: another may have found meanwhile that they all keep it, and lead.
+const ROUNDS_MAX: usize = 2;
+
 impl Quorum {
     /// Before the first lease of a quorum is taken: all members keep that they are one.
     ///
     /// # Errors
     /// Not applied: as [`Membership::admit`](crate::membership::Membership::admit), as of two who come at the same time and name
-    /// others; and if one of them has never answered, for somebody else may count on that one.
+    /// others; if one of them has never answered, for somebody else may count on that one; and if one has a lease, as of who leads by
+    /// the members of before.
     pub(super) async fn record(&self) -> Result<(), StoreError> {
-        if self.membership.is_complete() {
-            return Ok(());
+        let mut errors = Vec::new();
+        for _round in 0..ROUNDS_MAX {
+            if self.membership.is_complete() {
+                return Ok(());
+            }
+            errors = self.have_recorded().await;
+            if let Some(refusal) = self.membership.refusal() {
+                return Err(refusal);
+            }
+            if self.membership.is_complete() || !self.membership.is_recorded() {
+                break;
+            }
+            // From here on no term begins in one of them by another list. What had begun before is there now.
+            match self.is_unused().await {
+                Ok(()) => errors.extend(self.have_kept(self.membership.completed()).await),
+                Err(error) => errors.push(error),
+            }
         }
+        if !self.membership.is_complete() {
+            let why = errors
+                .first()
+                .map_or_else(String::new, |error| format!("; one says: {}", error.message));
+            return Err(StoreError::not_applied(
+                Fault::Unreachable,
+                format!(
+                    "the quorum {} is new, or was recorded half-way: no lease is taken before all its members keep who they are, and \
+                     none has a lease of before; bring the others up{why}",
+                    self.place
+                ),
+            ));
+        }
+        // Told for those who find fewer of them. Whoever does not hear it is told when it is dialled, and by the next process.
+        let _errors = self.have_kept(self.membership.completed()).await;
+        Ok(())
+    }
+
+    /// Has the members keep the list that keep none. What went wrong.
+    async fn have_recorded(&self) -> Vec<StoreError> {
         // Also whom this process has met: somebody else may have had it keep the members since.
         let look = async |place: usize| {
             let kept = self.seen(place).await.and_then(Seen::read);
             self.judged(place, kept).await
         };
-        let looks = join_all(self.membership.unsettled().into_iter().map(look)).await;
+        let looks = join_all((0..self.members.len()).map(look)).await;
         let mut entries = Vec::new();
         let mut errors = Vec::new();
         for look in looks {
@@ -45,25 +84,7 @@ impl Quorum {
         }
         errors.extend(self.have_kept(entries).await);
         errors.extend(self.have_kept(self.membership.unrecorded()).await);
-        if let Some(refusal) = self.membership.refusal() {
-            return Err(refusal);
-        }
-        if !self.membership.is_complete() {
-            let why = errors
-                .first()
-                .map_or_else(String::new, |error| format!("; one says: {}", error.message));
-            return Err(StoreError::not_applied(
-                Fault::Unreachable,
-                format!(
-                    "the quorum {} is new, or was recorded half-way: no lease is taken before all its members keep who they are; bring \
-                     the others up{why}",
-                    self.place
-                ),
-            ));
-        }
-        // Told for those who find fewer of them. Whoever does not hear it is told when it is dialled, and by the next process.
-        let _errors = self.have_kept(self.membership.completed()).await;
-        Ok(())
+        errors
     }
 
     /// Has members that were met before anybody had told of the quorum, that have forgotten it, or that were never told that it is
@@ -124,6 +145,11 @@ impl Quorum {
         }
         let looks: Vec<Seen> = looks.into_iter().flatten().collect();
         let entries = match same_quorum(looks.iter().cloned()) {
+            // No lease is taken by a list before one member keeps that it is complete: what is held is of another one.
+            Some(entries) if !entries.iter().any(|entry| entry.complete) => {
+                self.is_unused().await?;
+                entries
+            }
             Some(entries) => entries,
             None => {
                 self.is_unused().await?;

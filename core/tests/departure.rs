@@ -1,6 +1,7 @@
 //! Giving a lease back, and leaving nothing behind.
 
 use crate::harness::*;
+use std::time::Duration;
 use tenure_core::*;
 
 #[test]
@@ -59,7 +60,7 @@ fn a_release_without_answer_is_repeated_until_the_lease_has_surely_expired() {
     assert!(matches!(
         harness.events.last(),
         Some(Event::Departed {
-            departure: Departure::Unconfirmed(_),
+            departure: Departure::Unconfirmed { .. },
             ..
         })
     ));
@@ -285,10 +286,82 @@ fn a_release_that_only_a_person_can_mend_is_not_repeated() {
     assert!(matches!(
         harness.events.last(),
         Some(Event::Departed {
-            departure: Departure::Unconfirmed(_),
+            departure: Departure::Unconfirmed { .. },
             ..
         })
     ));
+}
+
+/// What was told of releases that failed, in this order.
+fn failures(harness: &Harness) -> Vec<(StoreError, Duration)> {
+    let told = harness.events.iter().filter_map(|event| match event {
+        Event::ReleaseFailed {
+            name,
+            token: of,
+            error,
+            remaining,
+        } => {
+            assert_eq!((name, *of), (&job(), token(5)));
+            Some((error.clone(), *remaining))
+        }
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn each_release_that_fails_is_told_with_its_reason_and_for_how_long_the_lease_may_be_held() {
+    let mut harness = Harness::leading();
+    let full = StoreError::not_applied(Fault::Full, "lease \"job\": the disk is full; free some");
+    let release = only(harness.work_ended(5));
+    harness.answer(release.id, Reply::Released(vec![Err(full.clone())]));
+    let [(error, first)] = failures(&harness).try_into().expect("one failure");
+    assert_eq!(error, full);
+    assert!(first >= seconds(30.0) && first < seconds(40.0), "{first:?}");
+    let failed_at = harness.now;
+    let again = harness.run_to_request();
+    harness.answer(again.id, Reply::Released(vec![Err(unreachable())]));
+    let passed = harness.now.since(failed_at);
+    assert_eq!(failures(&harness)[1..], [(unreachable(), first - passed)]);
+    // It succeeds, and nothing is left to be told but that.
+    let last = harness.run_to_request();
+    harness.answer(last.id, Reply::Released(vec![Ok(Released::Vacated)]));
+    assert_eq!(failures(&harness).len(), 2);
+    assert!(matches!(
+        harness.events.last(),
+        Some(Event::Departed {
+            departure: Departure::Answered(Released::Vacated),
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_release_that_nobody_answers_is_told_as_one_that_failed_when_it_is_given_up() {
+    let mut harness = Harness::leading();
+    only(harness.work_ended(5));
+    while failures(&harness).is_empty() {
+        harness.run_to_wake();
+    }
+    let [(error, remaining)] = failures(&harness).try_into().expect("one failure");
+    assert_eq!(error.fault, Fault::TimedOut);
+    assert!(remaining > timing().request_timeout(), "{remaining:?}");
+    assert!(!harness.engine.is_idle(), "and it is sent again");
+}
+
+#[test]
+fn a_release_that_is_given_up_tells_the_last_failure_and_what_remains() {
+    let mut harness = Harness::leading();
+    let release = only(harness.work_ended(5));
+    harness.answer(release.id, Reply::Released(vec![Err(forbidden())]));
+    let [(error, remaining)] = failures(&harness).try_into().expect("one failure");
+    assert!(remaining >= seconds(30.0), "{remaining:?}");
+    let departed = Event::Departed {
+        name: job(),
+        token: token(5),
+        departure: Departure::Unconfirmed { error, remaining },
+    };
+    assert_eq!(harness.events.last(), Some(&departed));
 }
 
 #[test]

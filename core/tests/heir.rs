@@ -105,7 +105,7 @@ fn a_term_that_a_lost_try_may_have_taken_before_another_came_is_told_neither_as_
         harness.answer(request.id, Reply::Acquired(Ok(found.clone())));
         let told = departures(&harness);
         assert!(
-            matches!(told.as_slice(), [Departure::Unconfirmed(_)]),
+            matches!(told.as_slice(), [Departure::Unconfirmed { .. }]),
             "{found:?}: {told:?}"
         );
     }
@@ -119,7 +119,10 @@ fn a_term_that_was_handed_on_unheard_to_one_who_left_is_not_told_as_anothers() {
     let theirs = lease_of(other(), 7, seconds(10.0));
     harness.answer(look.id, Reply::Looked(Ok(Some(theirs))));
     let told = departures(&harness);
-    assert!(matches!(told.as_slice(), [Departure::Unconfirmed(_)]), "{told:?}");
+    assert!(
+        matches!(told.as_slice(), [Departure::Unconfirmed { .. }]),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -223,7 +226,12 @@ fn a_store_that_is_silent_until_the_term_has_expired_leaves_its_release_unconfir
         }
         request = harness.run_to_request();
     }
-    assert_eq!(departures(&harness), vec![Departure::Unconfirmed(unreachable())]);
+    let told = departures(&harness);
+    let [Departure::Unconfirmed { error, remaining }] = told.as_slice() else {
+        panic!("{told:?}")
+    };
+    assert_eq!(*error, unreachable());
+    assert!(*remaining <= timing().retry_every(), "{remaining:?}");
     let request = harness.run_to_request();
     harness.answer(request.id, Reply::Acquired(Ok(grant(9))));
     assert_eq!(departures(&harness).len(), 1, "told once");
@@ -289,7 +297,10 @@ fn a_term_whose_heir_was_overtaken_and_that_is_gone_at_its_release_is_not_told_a
     let release = only(harness.command(Command::Withdraw { name: job() }));
     harness.answer(release.id, Reply::Released(vec![Ok(Released::NotYours(None))]));
     let told = departures(&harness);
-    assert!(matches!(told.as_slice(), [Departure::Unconfirmed(_)]), "{told:?}");
+    assert!(
+        matches!(told.as_slice(), [Departure::Unconfirmed { .. }]),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -301,7 +312,10 @@ fn a_term_whose_heirs_are_overtaken_again_and_again_is_given_up_when_it_has_sure
         request = harness.run_to_request();
     }
     let told = departures(&harness);
-    assert!(matches!(told.as_slice(), [Departure::Unconfirmed(_)]), "{told:?}");
+    assert!(
+        matches!(told.as_slice(), [Departure::Unconfirmed { .. }]),
+        "{told:?}"
+    );
     assert!(harness.now.since(begun) >= timing().ttl().duration());
 }
 

@@ -149,6 +149,7 @@ fn deeds(actions: Actions, shift: Shift) -> Deeds {
             | Event::Stuck { token, .. }
             | Event::AskedToStepDown { token, .. }
             | Event::Ended { token, .. }
+            | Event::ReleaseFailed { token, .. }
             | Event::Departed { token, .. } => Some((*token, None)),
             // A campaign that ended for a misconfiguration may be reported as withdrawn: errors are forgotten.
             Event::CampaignEnded { name, .. } | Event::Withdrawn { name } => {

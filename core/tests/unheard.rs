@@ -24,7 +24,7 @@ fn a_release_whose_answer_was_lost_is_not_told_as_anothers_term() {
         );
         let told = harness.events.last();
         let is_unconfirmed = |departure: &Departure| match departure {
-            Departure::Unconfirmed(error) => {
+            Departure::Unconfirmed { error, .. } => {
                 error.certainty == Certainty::Unknown && error.message.contains("job")
             }
             Departure::Answered(_) => false,

@@ -170,7 +170,7 @@ impl HeldTerm {
                 let cause = cause_of_loss(now.as_deref(), self.token());
                 ReleaseOutcome::LostBefore(self.loss_by(cause))
             }
-            Some(Some(Departure::Unconfirmed(error))) => ReleaseOutcome::Unconfirmed(error),
+            Some(Some(Departure::Unconfirmed { error, .. })) => ReleaseOutcome::Unconfirmed(error),
             Some(None) => ReleaseOutcome::LostBefore(self.loss()),
             None => {
                 let message = format!(

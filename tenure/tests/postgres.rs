@@ -1,9 +1,13 @@
 //! Leading through the faults of a real PostgreSQL server and of the network before it.
 use std::sync::Arc;
 use std::time::Duration;
+use tenure::core::{Departure, Released};
 use tenure::postgres::PostgresStore;
-use tenure::{Authority, Cause, Election, Event, SharedStore, Timing, Ttl, clock_now};
+use tenure::{
+    Authority, Cause, Election, Event, ReleaseOutcome, SharedStore, StoreError, Timing, Ttl, clock_now,
+};
 use tenure_testkit::{Fault, FaultProxy, Postgres, RequestFault, VanishedHost};
+use tokio::sync::broadcast::Receiver;
 
 fn timing() -> Timing {
     Timing::of(Ttl::from_secs(20).unwrap())
@@ -167,4 +171,96 @@ async fn a_silent_postgres_ends_the_term_at_its_deadline_and_the_standby_takes_o
     );
     let (won, _standby) = soon("the take-over", campaign).await.unwrap();
     assert!(won.unwrap().token() > leadership.token());
+}
+
+/// Why the next release failed, and for how long the lease may be held then.
+async fn failed_release(events: &mut Receiver<Event>) -> (StoreError, Duration) {
+    soon("a release that fails", async {
+        loop {
+            if let Event::ReleaseFailed { error, remaining, .. } = events.recv().await.unwrap() {
+                return (error, remaining);
+            }
+        }
+    })
+    .await
+}
+
+/// What became of the release in the end.
+async fn departed(events: &mut Receiver<Event>) -> Departure {
+    soon("the end of the release", async {
+        loop {
+            if let Event::Departed { departure, .. } = events.recv().await.unwrap() {
+                return departure;
+            }
+        }
+    })
+    .await
+}
+
+/// The disk is full for whoever changes a lease: the server says what it says then.
+#[tokio::test]
+async fn a_release_that_a_full_postgres_refuses_is_told_with_the_reason_and_made_when_there_is_room() {
+    let server = Postgres::shared().await;
+    let store = connect(&format!("{}?schema=full_at_the_end", server.uri())).await;
+    let leader = election(store, "leader", timing());
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let mut events = leader.events();
+    server
+        .execute(
+            "CREATE FUNCTION full_at_the_end.no_room() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = 'disk_full'; END $$;
+             CREATE TRIGGER no_room BEFORE UPDATE ON full_at_the_end.leases
+             FOR EACH ROW EXECUTE FUNCTION full_at_the_end.no_room()",
+        )
+        .await
+        .unwrap();
+    let release = tokio::spawn(leadership.step_down());
+    let (error, remaining) = failed_release(&mut events).await;
+    assert_eq!(error.fault, tenure::core::Fault::Full, "{error}");
+    assert!(error.message.contains("no space left on device"), "{error}");
+    let ttl = timing().ttl().duration();
+    assert!(remaining > Duration::ZERO && remaining < 2 * ttl, "{remaining:?}");
+    server
+        .execute("DROP TRIGGER no_room ON full_at_the_end.leases")
+        .await
+        .unwrap();
+    let outcome = soon("the release", release).await.unwrap();
+    assert_eq!(outcome, ReleaseOutcome::Released);
+    assert_eq!(
+        departed(&mut events).await,
+        Departure::Answered(Released::Vacated)
+    );
+}
+
+/// Only a person can mend that, so it is told at once, with the time for which the lease may be held.
+#[tokio::test]
+async fn a_role_of_postgres_that_has_lost_its_rights_is_told_why_its_release_failed() {
+    let server = Postgres::shared().await;
+    let schema = "rights_at_the_end";
+    connect(&format!("{}?schema={schema}", server.uri())).await;
+    server
+        .execute(&format!(
+            "CREATE ROLE {schema} LOGIN;
+             GRANT USAGE ON SCHEMA {schema} TO {schema};
+             GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {schema} TO {schema}"
+        ))
+        .await
+        .unwrap();
+    let uri = format!(
+        "postgres://{schema}@{}/postgres?sslmode=disable&schema={schema}",
+        server.address()
+    );
+    let store = Arc::new(soon("connecting", PostgresStore::connect(&uri)).await.unwrap());
+    let leader = election(store, "leader", timing());
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let mut events = leader.events();
+    let revoked = format!("REVOKE UPDATE ON {schema}.leases FROM {schema}");
+    server.execute(&revoked).await.unwrap();
+    let outcome = soon("the release", leadership.step_down()).await;
+    let (error, remaining) = failed_release(&mut events).await;
+    assert_eq!(error.fault, tenure::core::Fault::Forbidden, "{error}");
+    assert!(remaining >= timing().ttl().duration(), "{remaining:?}");
+    assert_eq!(outcome, ReleaseOutcome::Unconfirmed(error.clone()));
+    let told = Departure::Unconfirmed { error, remaining };
+    assert_eq!(departed(&mut events).await, told);
 }

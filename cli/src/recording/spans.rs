@@ -92,6 +92,16 @@ impl TermSpan {
                 (token, "stuck", vec![idle])
             }
             Event::AskedToStepDown { token, .. } => (token, "asked to step down", Vec::new()),
+            Event::ReleaseFailed {
+                token,
+                error,
+                remaining,
+                ..
+            } => {
+                let why = KeyValue::new("error", error.to_string());
+                let left = KeyValue::new("remaining_s", remaining.as_secs_f64());
+                (token, "release failed", vec![why, left])
+            }
             Event::Renewed { .. }
             | Event::Standby { .. }
             | Event::AttemptFailed { .. }

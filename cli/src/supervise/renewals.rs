@@ -50,6 +50,7 @@ impl Renewals {
             | Event::Stuck { .. }
             | Event::AskedToStepDown { .. }
             | Event::Ended { .. }
+            | Event::ReleaseFailed { .. }
             | Event::Departed { .. } => {}
         }
     }

@@ -99,7 +99,12 @@ pub enum Departure {
     /// expired; or it said what only a person can mend
     /// ([`Fault::is_misconfiguration`](crate::Fault::is_misconfiguration)), after which it is not asked again; or the answer to a
     /// request that was to give it back was lost, and by the next one the lease was another's.
-    Unconfirmed(StoreError),
+    Unconfirmed {
+        /// What the last request for it has failed for.
+        error: StoreError,
+        /// For how long the record may yet hold it, unless it was given back.
+        remaining: Duration,
+    },
 }
 
 /// What has happened in an engine.
@@ -209,6 +214,17 @@ pub enum Event {
         /// Why.
         cause: Cause,
     },
+    /// A release failed. It is sent again, unless [`Event::Departed`] follows.
+    ReleaseFailed {
+        /// The lease.
+        name: LeaseName,
+        /// The term.
+        token: FencingToken,
+        /// Why.
+        error: StoreError,
+        /// For how long the record may yet hold the lease: then it has surely expired by itself.
+        remaining: Duration,
+    },
     /// The release is done.
     Departed {
         /// The lease.
@@ -237,6 +253,7 @@ impl Event {
             | Self::Stuck { name, .. }
             | Self::AskedToStepDown { name, .. }
             | Self::Ended { name, .. }
+            | Self::ReleaseFailed { name, .. }
             | Self::Departed { name, .. } => name,
         }
     }

@@ -227,12 +227,15 @@ impl Engine {
         // Whoever hears of this failure is to hear when it is over, though the holder is the same.
         campaign.reported = None;
         if let Some(Seat::Campaign(campaign)) = self.seats.get(name)
-            && campaign
-                .heir_of
-                .is_some_and(|left| left.give_up_at <= now.after(self.timing.retry_every))
+            && let Some(left) = campaign.heir_of
+            && left.give_up_at <= now.after(self.timing.retry_every)
         {
             // The term that was handed on has expired by itself by the next try, as a release is given up.
-            self.inherit(name, Departure::Unconfirmed(error.clone()), actions);
+            let departure = Departure::Unconfirmed {
+                error: error.clone(),
+                remaining: left.give_up_at.since(now),
+            };
+            self.inherit(name, departure, actions);
         }
         let retry_in = self.back_off(failures);
         if let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) {

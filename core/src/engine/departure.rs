@@ -3,6 +3,7 @@
 use super::seat::{Leaving, Left, Seat};
 use super::{Actions, Cause, Departure, Engine, Event, RequestId};
 use crate::{Certainty, Fault, FencingToken, Lease, LeaseName, Moment, Released, StoreError};
+use std::time::Duration;
 
 impl Engine {
     pub(super) fn work_ended(
@@ -59,6 +60,16 @@ impl Engine {
         }
         leaving.request = None;
         let (token, unresolved) = (leaving.token, leaving.unresolved);
+        let remaining = leaving.give_up_at.since(now);
+        if let Err(error) = &result {
+            // Each one, though the next may succeed: whoever cannot wait until the last has the reason.
+            actions.events.push(Event::ReleaseFailed {
+                name: name.clone(),
+                token,
+                error: error.clone(),
+                remaining,
+            });
+        }
         let departure = match result {
             Ok(Released::Vacated) => Departure::Answered(Released::Vacated),
             Ok(Released::NotYours(lease)) => not_ours(name, unresolved, lease),
@@ -69,7 +80,7 @@ impl Engine {
                 leaving.next_at = now.after(retry_every);
                 return;
             }
-            Err(error) => Departure::Unconfirmed(error),
+            Err(error) => Departure::Unconfirmed { error, remaining },
         };
         let then = leaving.then.take();
         self.seats.remove(name);
@@ -94,5 +105,8 @@ pub(super) fn not_ours(name: &LeaseName, unresolved: bool, lease: Option<Box<Lea
         "lease \"{name}\": the answer to a request that was to give it back was lost or overtaken, and by the next one it was no longer \
          this term's"
     );
-    Departure::Unconfirmed(StoreError::unknown(Fault::TimedOut, message))
+    Departure::Unconfirmed {
+        error: StoreError::unknown(Fault::TimedOut, message),
+        remaining: Duration::ZERO,
+    }
 }

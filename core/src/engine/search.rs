@@ -115,7 +115,10 @@ impl Engine {
                     unresolved || left.is_doubtful,
                     lease.map(Box::new),
                 )),
-                Found::Unknown(error) => Some(Departure::Unconfirmed(error)),
+                Found::Unknown(error) => Some(Departure::Unconfirmed {
+                    error,
+                    remaining: left.give_up_at.since(now),
+                }),
             };
             match departure {
                 Some(departure) => actions.events.push(left.departed(name, departure)),

@@ -42,6 +42,24 @@ impl Fault {
             Self::Unreachable | Self::TimedOut | Self::Busy | Self::Full | Self::Internal => false,
         }
     }
+
+    /// Its kind in a word, as metrics, logs and the command's JSON have it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::TimedOut => "timed_out",
+            Self::Busy => "busy",
+            Self::Full => "full",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Forbidden => "forbidden",
+            Self::ReadOnly => "read_only",
+            Self::Unreadable => "unreadable",
+            Self::Unsupported => "unsupported",
+            Self::Invalid => "invalid",
+            Self::Internal => "internal",
+        }
+    }
 }
 
 /// Whether a failed request took effect.

@@ -300,12 +300,15 @@ impl World<'_> {
                 self.end_work_soon(slot, index, token.number());
             }
             Event::Departed { name, departure, .. } => {
-                if matches!(departure, Departure::Unconfirmed(_)) {
+                if matches!(departure, Departure::Unconfirmed { .. }) {
                     self.saw(Sometimes::ReleaseUnconfirmed);
                 }
                 self.campaign_later(slot, &name);
             }
-            Event::Renewed { .. } | Event::RenewalFailed { .. } | Event::Stuck { .. } => {}
+            Event::Renewed { .. }
+            | Event::RenewalFailed { .. }
+            | Event::Stuck { .. }
+            | Event::ReleaseFailed { .. } => {}
         }
     }
 

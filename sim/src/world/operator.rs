@@ -79,6 +79,9 @@ impl World<'_> {
             Event::Reassured { token, .. } => line(&format!("is reassured of token {token}")),
             Event::Stuck { token, .. } => line(&format!("is stuck with token {token}")),
             Event::AskedToStepDown { token, .. } => line(&format!("is asked to end token {token}")),
+            Event::ReleaseFailed { token, error, .. } => {
+                line(&format!("could not release token {token}: {error}"))
+            }
             Event::Departed { token, departure, .. } => {
                 line(&format!("departed from token {token}: {departure:?}"))
             }

@@ -49,7 +49,8 @@ impl Driver {
             Event::Renewed { .. }
             | Event::RenewalFailed { .. }
             | Event::Doubted { .. }
-            | Event::Reassured { .. } => {}
+            | Event::Reassured { .. }
+            | Event::ReleaseFailed { .. } => {}
         }
     }
 

@@ -6,7 +6,7 @@ mod documentation;
 
 use crate::driver::{exact_milliseconds, milliseconds};
 use std::time::Duration;
-use tenure_core::{Cause, Departure, End, Event, FencingToken, Grant, LeaseName, Released};
+use tenure_core::{Cause, Departure, End, Event, FencingToken, Grant, LeaseName, Released, StoreError};
 
 /// Writes an event of an election's engine to `tracing`, target `tenure`.
 pub(super) fn announce(candidate: &str, event: &Event) {
@@ -86,6 +86,12 @@ pub(super) fn announce(candidate: &str, event: &Event) {
             tracing::info!(target: "tenure", lease = %name, candidate, token = token.number(), "Asked to step down");
         }
         Event::Ended { name, token, cause } => announce_end(candidate, name, *token, cause),
+        Event::ReleaseFailed {
+            name,
+            token,
+            error,
+            remaining,
+        } => announce_failed_release(candidate, name, *token, error, *remaining),
         Event::Departed {
             name,
             token,
@@ -106,6 +112,18 @@ fn announce_beginning(candidate: &str, name: &LeaseName, grant: &Grant, round_tr
     }
 }
 
+/// Not louder: the next try may succeed.
+fn announce_failed_release(
+    candidate: &str,
+    name: &LeaseName,
+    token: FencingToken,
+    error: &StoreError,
+    remaining: Duration,
+) {
+    tracing::debug!(target: "tenure", lease = %name, candidate, token = token.number(), %error,
+        fault = error.fault.word(), remaining_ms = milliseconds(remaining), "Release failed");
+}
+
 fn announce_departure(candidate: &str, name: &LeaseName, token: FencingToken, departure: &Departure) {
     match departure {
         Departure::Answered(Released::Vacated) => {
@@ -115,9 +133,9 @@ fn announce_departure(candidate: &str, name: &LeaseName, token: FencingToken, de
             tracing::debug!(target: "tenure", lease = %name, candidate, token = token.number(),
                 "Lease was over before its release");
         }
-        Departure::Unconfirmed(error) => {
+        Departure::Unconfirmed { error, remaining } => {
             tracing::warn!(target: "tenure", lease = %name, candidate, token = token.number(), %error,
-                "Release unconfirmed");
+                fault = error.fault.word(), remaining_ms = milliseconds(*remaining), "Release unconfirmed");
         }
     }
 }

@@ -150,8 +150,8 @@ impl Leadership {
     /// Ends the term and releases the lease, and says what became of it. Call it when the work has ended.
     ///
     /// Authority is none from this moment, before the release is sent. If the store does not answer, the
-    /// release is repeated until the lease has surely expired, at most for about one ttl. Dropping the future stops the
-    /// wait, not the release.
+    /// release is repeated until the lease has surely expired, at most for about one ttl; each try that fails is an
+    /// [`Event::ReleaseFailed`](crate::Event::ReleaseFailed). Dropping the future stops the wait, not the release.
     pub async fn step_down(self) -> ReleaseOutcome {
         let departed = self.0.leave();
         self.0.outcome(departed.await.ok())

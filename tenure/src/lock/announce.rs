@@ -60,6 +60,15 @@ pub(crate) fn announce(candidate: &str, event: &Event) {
             tracing::info!(target: "tenure", lock = %name, candidate, token = token.number(), "Asked to release");
         }
         Event::Ended { name, token, cause } => announce_end(candidate, name, *token, cause),
+        Event::ReleaseFailed {
+            name,
+            token,
+            error,
+            remaining,
+        } => {
+            tracing::debug!(target: "tenure", lock = %name, candidate, token = token.number(), %error,
+                fault = error.fault.word(), remaining_ms = milliseconds(*remaining), "Release failed");
+        }
         Event::Departed {
             name,
             token,
@@ -72,9 +81,9 @@ pub(crate) fn announce(candidate: &str, event: &Event) {
                 tracing::debug!(target: "tenure", lock = %name, candidate, token = token.number(),
                     "Was over before its release");
             }
-            Departure::Unconfirmed(error) => {
+            Departure::Unconfirmed { error, remaining } => {
                 tracing::warn!(target: "tenure", lock = %name, candidate, token = token.number(), %error,
-                    "Release unconfirmed");
+                    fault = error.fault.word(), remaining_ms = milliseconds(*remaining), "Release unconfirmed");
             }
         },
     }

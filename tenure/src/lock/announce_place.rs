@@ -55,13 +55,22 @@ pub(crate) fn announce_place(candidate: &str, event: &Event) {
         Event::Ended { name, token, cause } if *cause != Cause::GivenBack => {
             tracing::warn!(target: "tenure", place = %name, candidate, token = token.number(), ?cause, "Place lost");
         }
+        Event::ReleaseFailed {
+            name,
+            token,
+            error,
+            remaining,
+        } => {
+            tracing::debug!(target: "tenure", place = %name, candidate, token = token.number(), %error,
+                fault = error.fault.word(), remaining_ms = milliseconds(*remaining), "Release failed");
+        }
         Event::Departed {
             name,
             token,
-            departure: Departure::Unconfirmed(error),
+            departure: Departure::Unconfirmed { error, remaining },
         } => {
             tracing::warn!(target: "tenure", place = %name, candidate, token = token.number(), %error,
-                "Release unconfirmed");
+                fault = error.fault.word(), remaining_ms = milliseconds(*remaining), "Release unconfirmed");
         }
         Event::Withdrawn { .. }
         | Event::Renewed { .. }

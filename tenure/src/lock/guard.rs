@@ -280,8 +280,9 @@ impl Lock {
     /// Releases the lock, and says what it found. Call it when the work has ended.
     ///
     /// Authority is none from this moment, before the release is sent. If the store does not answer, the release
-    /// is repeated until the lock has surely expired, at most for about one ttl. Idempotent: a second call
-    /// answers the same. Dropping the future stops the wait, not the release.
+    /// is repeated until the lock has surely expired, at most for about one ttl; each try that fails is an
+    /// [`Event::ReleaseFailed`](crate::Event::ReleaseFailed). Idempotent: a second call answers the same. Dropping the
+    /// future stops the wait, not the release.
     pub async fn release(&mut self) -> ReleaseOutcome {
         if matches!(self.state, State::Held) {
             self.state = self.leave();

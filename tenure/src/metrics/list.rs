@@ -54,6 +54,7 @@ pub(super) const WORST_SLACK: &str = "lease_worst_slack_seconds";
 pub(super) const TERM_SECONDS: &str = "lease_term_seconds";
 pub(super) const TERMS_BEGUN: &str = "lease_terms_begun";
 pub(super) const TERMS_ENDED: &str = "lease_terms_ended";
+pub(super) const RELEASE_FAILURES: &str = "lease_release_failures";
 pub(super) const DOUBTS: &str = "lease_doubts";
 pub(super) const UNKNOWN: &str = "lease_unknown_outcomes";
 pub(super) const REQUEST_SECONDS: &str = "lease_request_seconds";
@@ -133,6 +134,12 @@ pub const METRICS: &[Metric] = &[
         MetricKind::Counter,
         &["lease", "cause"],
         "Terms that ended: `given_back`, `succeeded`, `vanished`, `deadline`, `no_progress` or `max_hold`. All but the first are losses.",
+    ),
+    metric(
+        RELEASE_FAILURES,
+        MetricKind::Counter,
+        &["lease", "reason"],
+        "Releases that failed, by the kind of fault; each is sent again until the lease has surely expired, unless only a person can mend it.",
     ),
     metric(
         DOUBTS,

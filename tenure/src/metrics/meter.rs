@@ -1,8 +1,9 @@
 //! Records what happens in one driver.
 
 use super::list::{
-    ATTEMPTS, DOUBTS, FAILURES, LEADER_STATUS, RENEWAL_FAILURES, RENEWAL_SECONDS, RENEWALS, REQUEST_SECONDS,
-    SLACK, TERM_SECONDS, TERMS_BEGUN, TERMS_ENDED, UNKNOWN, UNREACHABLE_SINCE, VALID_UNTIL, WORST_SLACK,
+    ATTEMPTS, DOUBTS, FAILURES, LEADER_STATUS, RELEASE_FAILURES, RENEWAL_FAILURES, RENEWAL_SECONDS, RENEWALS,
+    REQUEST_SECONDS, SLACK, TERM_SECONDS, TERMS_BEGUN, TERMS_ENDED, UNKNOWN, UNREACHABLE_SINCE, VALID_UNTIL,
+    WORST_SLACK,
 };
 use crate::clock;
 use ::metrics::{counter, gauge, histogram};
@@ -114,7 +115,7 @@ impl Meter {
             return;
         };
         if about.operation == ACQUIRE {
-            counter!(FAILURES, "lease" => self.label_of(about), "reason" => reason(fault)).increment(1);
+            counter!(FAILURES, "lease" => self.label_of(about), "reason" => fault.word()).increment(1);
         }
         if certainty == Certainty::Unknown {
             counter!(UNKNOWN, "lease" => self.label_of(about), "operation" => about.operation).increment(1);
@@ -169,7 +170,11 @@ impl Meter {
                 ..
             } => self.renewed(name, *until, *round_trip, *slack),
             Event::RenewalFailed { name, error, .. } => {
-                counter!(RENEWAL_FAILURES, "lease" => self.label(name), "reason" => reason(error.fault))
+                counter!(RENEWAL_FAILURES, "lease" => self.label(name), "reason" => error.fault.word())
+                    .increment(1);
+            }
+            Event::ReleaseFailed { name, error, .. } => {
+                counter!(RELEASE_FAILURES, "lease" => self.label(name), "reason" => error.fault.word())
                     .increment(1);
             }
             Event::Doubted { name, .. } => counter!(DOUBTS, "lease" => self.label(name)).increment(1),
@@ -351,22 +356,6 @@ fn first_error(reply: &Reply) -> Option<&StoreError> {
         Reply::Looked(answer) => answer.as_ref().err(),
         Reply::Renewed(answers) => answers.iter().find_map(|answer| answer.as_ref().err()),
         Reply::Released(answers) => answers.iter().find_map(|answer| answer.as_ref().err()),
-    }
-}
-
-fn reason(fault: Fault) -> &'static str {
-    match fault {
-        Fault::Unreachable => "unreachable",
-        Fault::TimedOut => "timed_out",
-        Fault::Busy => "busy",
-        Fault::Full => "full",
-        Fault::Unauthenticated => "unauthenticated",
-        Fault::Forbidden => "forbidden",
-        Fault::ReadOnly => "read_only",
-        Fault::Unreadable => "unreadable",
-        Fault::Unsupported => "unsupported",
-        Fault::Invalid => "invalid",
-        Fault::Internal => "internal",
     }
 }
 

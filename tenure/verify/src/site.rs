@@ -213,6 +213,7 @@ pub(crate) fn check_events(events: &mut broadcast::Receiver<Event>) -> Vec<Event
             | Event::Reassured { .. }
             | Event::Stuck { .. }
             | Event::AskedToStepDown { .. }
+            | Event::ReleaseFailed { .. }
             | Event::Departed { .. } => {}
         }
     }

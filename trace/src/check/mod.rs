@@ -196,7 +196,9 @@ impl Checker {
             Event::CampaignEnded { name, .. } | Event::Withdrawn { name } => {
                 self.seat(name).is_free("the end of a campaign")
             }
-            Event::Departed { name, token, .. } => self.seat(name).may_release(*token),
+            Event::ReleaseFailed { name, token, .. } | Event::Departed { name, token, .. } => {
+                self.seat(name).may_release(*token)
+            }
         }
     }
 

@@ -57,7 +57,7 @@ choice!(Cause {
 });
 choice!(Departure {
     "answered" => Answered(released),
-    "unconfirmed" => Unconfirmed(error),
+    "unconfirmed" => Unconfirmed { error, remaining },
 });
 choice!(Event {
     "standby" => Standby { lease, twin },
@@ -72,5 +72,6 @@ choice!(Event {
     "stuck" => Stuck { name, token, idle_for },
     "asked_to_step_down" => AskedToStepDown { name, token },
     "ended" => Ended { name, token, cause },
+    "release_failed" => ReleaseFailed { name, token, error, remaining },
     "departed" => Departed { name, token, departure },
 });

@@ -305,7 +305,10 @@ fn every_cause_and_departure_survives() {
     ]);
     survive(&[
         Departure::Answered(Released::Vacated),
-        Departure::Unconfirmed(error(Fault::TimedOut)),
+        Departure::Unconfirmed {
+            error: error(Fault::TimedOut),
+            remaining: Duration::MAX,
+        },
     ]);
 }
 
@@ -370,10 +373,16 @@ fn every_event_survives() {
             token,
             cause: Cause::Vanished,
         },
+        Event::ReleaseFailed {
+            name: name.clone(),
+            token,
+            error: error.clone(),
+            remaining,
+        },
         Event::Departed {
             name,
             token,
-            departure: Departure::Unconfirmed(error),
+            departure: Departure::Unconfirmed { error, remaining },
         },
     ]);
 }

@@ -138,6 +138,7 @@ impl Narrator {
             | Event::Withdrawn { .. }
             | Event::RenewalFailed { .. }
             | Event::Stuck { .. }
+            | Event::ReleaseFailed { .. }
             | Event::Departed { .. } => {}
         }
     }

@@ -172,9 +172,10 @@ pub(super) fn happened(event: &Event) -> String {
         }
         Event::AskedToStepDown { .. } => "ASKED TO STEP DOWN".to_owned(),
         Event::Ended { name, token, cause } => format!("ENDED \"{name}\", term {token}: {}", why(cause)),
+        Event::ReleaseFailed { error, .. } => format!("release {}", failed(error)),
         Event::Departed { departure, .. } => match departure {
             Departure::Answered(released) => format!("departed: {}", given_back(released)),
-            Departure::Unconfirmed(error) => format!("departed, the release {}", failed(error)),
+            Departure::Unconfirmed { error, .. } => format!("departed, the release {}", failed(error)),
         },
     }
 }

@@ -147,7 +147,8 @@ impl Stepped {
             | Event::RenewalFailed { .. }
             | Event::Doubted { .. }
             | Event::Reassured { .. }
-            | Event::Stuck { .. } => {}
+            | Event::Stuck { .. }
+            | Event::ReleaseFailed { .. } => {}
         }
     }
 

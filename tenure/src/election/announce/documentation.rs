@@ -57,16 +57,19 @@ fn when(event: &Event) -> &'static str {
             Cause::NoProgress(_) => "The deadline passed, as nothing was renewed without progress.",
             Cause::MaxHold(_) => "The longest hold that was allowed is over.",
         },
+        Event::ReleaseFailed { .. } => WHEN_A_RELEASE_FAILS,
         Event::Departed { departure, .. } => when_departed(departure),
     }
 }
+
+const WHEN_A_RELEASE_FAILS: &str = "A release failed; the tries go on, unless \"Release unconfirmed\" follows. By itself it has expired in `remaining_ms`.";
 
 fn when_departed(departure: &Departure) -> &'static str {
     match departure {
         Departure::Answered(Released::Vacated) => "It was given back.",
         Departure::Answered(Released::NotYours(_)) => "The release found it to be another's, or nobody's.",
-        Departure::Unconfirmed(_) => {
-            "Nobody knows whether it was given back; others may have to wait for its ttl."
+        Departure::Unconfirmed { .. } => {
+            "Nobody knows whether it was given back, `error` is why; others may have to wait for `remaining_ms`."
         }
     }
 }
@@ -98,6 +101,7 @@ fn when_of_a_lock(event: &Event) -> Option<&'static str> {
             cause: Cause::Succeeded { .. },
             ..
         } => "It was over before it was released, for the reason in `cause`.",
+        Event::ReleaseFailed { .. } => WHEN_A_RELEASE_FAILS,
         Event::Departed { departure, .. } => when_departed(departure),
         Event::Standby { twin: true, .. }
         | Event::Renewed { .. }
@@ -129,10 +133,15 @@ fn when_of_a_place(event: &Event) -> Option<&'static str> {
             cause: Cause::Succeeded { .. },
             ..
         } => "The process is to enter the queue anew, at its end, for the reason in `cause`.",
+        Event::ReleaseFailed { .. } => {
+            "The place could not be given back; the tries go on, unless \"Release unconfirmed\" follows."
+        }
         Event::Departed {
-            departure: Departure::Unconfirmed(_),
+            departure: Departure::Unconfirmed { .. },
             ..
-        } => "Nobody knows whether the place was given back; those behind it may have to wait for its ttl.",
+        } => {
+            "Nobody knows whether the place was given back; those behind it may have to wait for `remaining_ms`."
+        }
         Event::Withdrawn { .. }
         | Event::Acquired { .. }
         | Event::Renewed { .. }
@@ -258,7 +267,16 @@ fn every_event() -> Vec<Event> {
         ended(Cause::MaxHold(some_time)),
         departed(Departure::Answered(Released::Vacated)),
         departed(Departure::Answered(Released::NotYours(None))),
-        departed(Departure::Unconfirmed(error)),
+        Event::ReleaseFailed {
+            name: name.clone(),
+            token,
+            error: error.clone(),
+            remaining: some_time,
+        },
+        departed(Departure::Unconfirmed {
+            error,
+            remaining: some_time,
+        }),
     ]
 }
 

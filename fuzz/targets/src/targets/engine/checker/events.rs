@@ -71,6 +71,13 @@ impl Checker {
                 Ok(())
             }
             Event::Ended { name, token, cause } => self.ended(name, *token, cause, event),
+            Event::ReleaseFailed { name, token, .. } => match self.seats.get(name) {
+                Some(Seat::Departure(leaving)) if leaving.token == *token => Ok(()),
+                Some(
+                    Seat::Idle | Seat::Campaign(_) | Seat::Term(_) | Seat::Departure(_) | Seat::Search(_),
+                )
+                | None => broken("a release fails only of a term that is given back", name, event),
+            },
             Event::Departed {
                 name,
                 token,

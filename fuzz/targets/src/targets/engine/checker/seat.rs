@@ -161,7 +161,7 @@ impl Told {
         match departure {
             Departure::Answered(Released::Vacated) => self == Self::Vacated,
             Departure::Answered(Released::NotYours(_)) => self == Self::NotYours,
-            Departure::Unconfirmed(_) => matches!(self, Self::Unresolved | Self::GivenUp),
+            Departure::Unconfirmed { .. } => matches!(self, Self::Unresolved | Self::GivenUp),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The same command over a real PostgreSQL server.
 
-use crate::common::{Sandbox, journeys, json};
+use crate::common::{SOON, Sandbox, exit_code, journeys, json};
 use tenure_testkit::{Postgres, block_on};
 
 /// A store with a schema of the test's own, which is set up by the command itself.
@@ -128,4 +128,82 @@ fn wrong_credentials_end_with_77_and_are_not_printed() {
     let secret = "hunter2-secret";
     let url = server.uri_as("postgres", Some(secret), "postgres");
     journeys::wrong_credentials_end_with_77_and_are_not_printed(&url, secret);
+}
+
+/// What a run says of a term that its store does not take back. `spoil` is SQL for the administrator, with the schema in it, once
+/// the work runs.
+fn not_given_back(label: &str, user: &str, spoil: &str) -> serde_json::Value {
+    let server = block_on(Postgres::shared());
+    let sandbox = sandbox(label);
+    let schema = format!("cli_{}", label.replace('-', "_"));
+    let as_administrator = |sql: &str| {
+        let sql = sql.replace("{schema}", &schema);
+        block_on(server.execute(&sql)).unwrap();
+    };
+    as_administrator(
+        "CREATE ROLE {schema} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {schema};
+         GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {schema} TO {schema}",
+    );
+    let user = user.replace("{schema}", &schema);
+    let store = format!(
+        "postgres://{user}@{}/postgres?sslmode=disable&schema={schema}",
+        server.address()
+    );
+    // No renewal meets it before the work has ended.
+    let process = sandbox.run(
+        &[
+            "--ttl", "60s", "--renew", "20s", "--output", "json", "--store", &store,
+        ],
+        "job",
+        "while [ ! -e go ]; do sleep 0.05; done; exit 4",
+    );
+    sandbox.until_held("job");
+    as_administrator(spoil);
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+    assert_eq!(exit_code(&process), 4, "the code is the command's");
+    let line = process.wait_for_line("\"not_given_back\"", SOON).unwrap();
+    let lease = sandbox.lease("job");
+    assert_eq!(lease["state"], "held", "{lease}");
+    let said = json(&line.text);
+    assert_eq!(
+        (&said["lease"], &said["token"]),
+        (&json_text("job"), &lease["token"])
+    );
+    let remaining = said["remaining_ms"].as_u64().unwrap();
+    assert!(remaining > 0 && remaining <= 120_000, "{said}");
+    let message = said["message"].as_str().unwrap();
+    assert!(message.contains(said["why"].as_str().unwrap()), "{said}");
+    assert!(message.contains("tenure doctor"), "{said}");
+    // A busy store may leave the end out.
+    let history = json(&sandbox.tenure(&["history", "job", "--output", "json"]).stdout);
+    let end = history["terms"][0]["end"].as_str().unwrap_or_default();
+    assert!(end.is_empty() || end.contains("; not confirmed: "), "{history}");
+    said
+}
+
+fn json_text(text: &str) -> serde_json::Value {
+    serde_json::Value::from(text)
+}
+
+#[test]
+fn the_reason_why_postgres_does_not_take_a_lease_back_is_said() {
+    let full = not_given_back(
+        "pg-full-at-end",
+        "postgres",
+        "CREATE FUNCTION {schema}.no_room() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = 'disk_full'; END $$;
+         CREATE TRIGGER no_room BEFORE UPDATE ON {schema}.leases
+         FOR EACH ROW WHEN (OLD.name = 'job') EXECUTE FUNCTION {schema}.no_room()",
+    );
+    assert_eq!(full["fault"], "full", "{full}");
+    assert!(
+        full["why"].as_str().unwrap().contains("no space left on device"),
+        "{full}"
+    );
+    let forbidden = not_given_back(
+        "pg-rights-at-end",
+        "{schema}",
+        "REVOKE UPDATE ON {schema}.leases FROM {schema}",
+    );
+    assert_eq!(forbidden["fault"], "forbidden", "{forbidden}");
 }

@@ -2,6 +2,7 @@
 
 mod chronicle;
 mod cooldown;
+mod giving_back;
 mod opening;
 mod order;
 mod seeing;

@@ -1,7 +1,7 @@
 //! One turn: waiting for a term, running the command in it, giving it back.
 
-use super::LEAVING_REQUESTS;
 use super::chronicle::Chronicle;
+use super::giving_back::NotGivenBack;
 use super::opening::Waiting;
 use super::order;
 use super::waiting::Waited;
@@ -20,9 +20,7 @@ use serde_json::json;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::{
-    Election, Event, FencingToken, Leadership, LeaseName, LockManager, Priority, ReleaseOutcome, SharedStore,
-};
+use tenure::{Election, Event, FencingToken, Leadership, LeaseName, LockManager, Priority, SharedStore};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::time::Instant;
@@ -165,14 +163,15 @@ impl Turn<'_> {
             self.lingers(&name, token, *status, linger);
             self.linger(&leadership, linger).await;
         }
-        let ending = if let Ok((Ending::Unkillable, work)) = supervised {
+        let (ending, kept) = if let Ok((Ending::Unkillable, work)) = supervised {
             // The warden goes on trying, and gives the lease back when it has come through.
             drop(work);
             std::mem::forget(leadership);
-            Ok(Ending::Unkillable)
+            (Ok(Ending::Unkillable), None)
         } else {
-            self.part_with(leadership, supervised).await
+            self.part_with(leadership, supervised, span.as_ref()).await
         };
+        let how = kept.map_or(how.clone(), |kept| kept.beside(&how));
         self.hooks.lost(environment, how.clone());
         if let Some(span) = span {
             // Work that ends within the moment of its doubt is gone before this has been told of it.
@@ -225,9 +224,9 @@ impl Turn<'_> {
         &mut self,
         leadership: Leadership,
         supervised: Result<(Ending, Option<Work>), Failure>,
-    ) -> Result<Ending, Failure> {
-        let name = leadership.name().clone();
-        let kept = self.give_back(leadership).await;
+        span: Option<&TermSpan>,
+    ) -> (Result<Ending, Failure>, Option<NotGivenBack>) {
+        let kept = self.give_back(leadership, span).await;
         let ending = match supervised {
             Ok((ending, work)) => {
                 if let Some(work) = work {
@@ -237,15 +236,14 @@ impl Turn<'_> {
             }
             Err(failure) => Err(failure),
         };
-        if let Some(text) = kept {
-            self.voice
-                .say("not_given_back", &text, json!({"lease": name.as_str()}));
+        if let Some(kept) = &kept {
+            kept.say(self.voice);
         }
-        ending
+        (ending, kept)
     }
 
     /// What has happened in the election, and was not taken in yet.
-    fn told(&mut self) -> Option<Event> {
+    pub(super) fn told(&mut self) -> Option<Event> {
         loop {
             match self.events.try_recv() {
                 Ok(event) => return Some(event),
@@ -300,26 +298,5 @@ impl Turn<'_> {
             .unless_ended(tokio::time::sleep(out))
             .await
             .map_err(|signal| of_signal(signal.as_raw()))
-    }
-
-    /// Gives the lease back, unless the store does not answer: then it expires by itself. Answers what is to be said of that.
-    pub(super) async fn give_back(&mut self, leadership: Leadership) -> Option<String> {
-        let name = leadership.name().clone();
-        let timing = self.election.timing();
-        let patience = timing.request_timeout() * LEAVING_REQUESTS;
-        let began = Instant::now();
-        let departure = self.signals.wait_at_the_end(patience, leadership.step_down());
-        let why = match departure.await {
-            Some(ReleaseOutcome::Released | ReleaseOutcome::LostBefore(_)) => return None,
-            Some(unconfirmed) => unconfirmed.to_string(),
-            None => format!(
-                "not confirmed within {}; tenure doctor examines the store",
-                short(began.elapsed())
-            ),
-        };
-        Some(format!(
-            "lease \"{name}\": could not be given back for certain ({why}); unless it was, it expires by itself within {}",
-            timing.ttl()
-        ))
     }
 }

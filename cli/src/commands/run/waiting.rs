@@ -62,7 +62,7 @@ impl Turn<'_> {
                     };
                     // One that came at the same moment lets no term begin.
                     if let Some(signal) = self.signals.end() {
-                        let _left_to_expire = self.give_back(leadership).await;
+                        let _left_to_expire = self.give_back(leadership, None).await;
                         return Ok(Waited::Ended(of_signal(signal.as_raw())));
                     }
                     story.won(&leadership, began.elapsed(), self.voice);

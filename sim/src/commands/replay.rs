@@ -3,6 +3,8 @@
 use super::figure::{Figure, Verdict, grouped};
 use super::part::DebugBuilds;
 use super::{CLEAN, FAILED, VIOLATION};
+use std::fmt;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tenure_sim::{Edit, Narrator, Violation, determinism, replay};
@@ -34,6 +36,25 @@ pub(super) struct Arguments {
     trace: Vec<PathBuf>,
 }
 
+/// What the shell calls an end by SIGPIPE.
+const UNREAD: i32 = 128 + 13;
+
+/// Says a line on standard output.
+macro_rules! say {
+    ($($said:tt)*) => {
+        write_line(format_args!($($said)*))
+    };
+}
+
+/// A reader that has gone away (`| head`) ends the process quietly, as it does `ls`.
+fn write_line(line: fmt::Arguments<'_>) {
+    match writeln!(std::io::stdout().lock(), "{line}") {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(UNREAD),
+        Err(error) => panic!("cannot write to standard output: {error}"),
+    }
+}
+
 /// The faults that are kept.
 #[derive(Clone, Debug)]
 struct Kept(Vec<u32>);
@@ -60,7 +81,7 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
         return run_seed(seed, arguments);
     }
     if let Some(seeds) = arguments.seeds {
-        println!("hash of {seeds} seeds: {:016x}", combined(seeds));
+        say!("hash of {seeds} seeds: {:016x}", combined(seeds));
         return CLEAN;
     }
     run_traces(&arguments.trace)
@@ -75,8 +96,8 @@ fn run_seed(seed: u64, arguments: &Arguments) -> u8 {
             .map(|until| u64::try_from(until.as_nanos()).unwrap_or(u64::MAX)),
         ..Edit::default()
     };
-    let outcome = replay(seed, &edit, Some(Narrator::new(&mut |line| println!("{line}"))));
-    println!(
+    let outcome = replay(seed, &edit, Some(Narrator::new(&mut |line| say!("{line}"))));
+    say!(
         "seed {seed}: {} terms, {} happenings in {:.1?}, trace hash {:016x}",
         grouped(outcome.terms),
         grouped(outcome.happenings),
@@ -85,7 +106,7 @@ fn run_seed(seed: u64, arguments: &Arguments) -> u8 {
     );
     match &outcome.violation {
         Some(violation) => {
-            println!("violation: {}: {violation}", name_of(violation));
+            say!("violation: {}: {violation}", name_of(violation));
             VIOLATION
         }
         None => CLEAN,
@@ -122,7 +143,7 @@ fn run_traces(paths: &[PathBuf]) -> u8 {
     }
     match tenure_trace::merge_files(paths) {
         Ok(merged) => {
-            println!(
+            say!(
                 "together: {} terms, {} of them passed on, {} undecided, {} steps",
                 grouped(merged.terms),
                 grouped(merged.passed_on),
@@ -130,7 +151,7 @@ fn run_traces(paths: &[PathBuf]) -> u8 {
                 grouped(merged.steps)
             );
             for (trace, term) in &merged.undecided {
-                println!(
+                say!(
                     "undecided: trace: {}: {}",
                     paths[*trace].display(),
                     undecided(term)
@@ -139,7 +160,7 @@ fn run_traces(paths: &[PathBuf]) -> u8 {
             let Some((trace, breach)) = merged.breach else {
                 return worst;
             };
-            println!("violation: trace: {}: {breach}", paths[trace].display());
+            say!("violation: trace: {}: {breach}", paths[trace].display());
             VIOLATION
         }
         Err(error) => {
@@ -166,14 +187,14 @@ fn undecided(term: &TermSpan) -> String {
 
 fn run_trace(path: &Path) -> Result<u8, TraceError> {
     for line in tenure_trace::narrate_file(path)? {
-        println!("{}", line?);
+        say!("{}", line?);
     }
     let replayed = tenure_trace::replay_file(path)?;
     if let Some(line) = replayed.truncated {
-        println!("{}: line {line} is cut off; it was left out", path.display());
+        say!("{}: line {line} is cut off; it was left out", path.display());
     }
     let checked = tenure_trace::check_file(path)?;
-    println!(
+    say!(
         "{}: the engine repeats {} steps; {} terms checked",
         path.display(),
         grouped(replayed.steps),
@@ -181,17 +202,17 @@ fn run_trace(path: &Path) -> Result<u8, TraceError> {
     );
     let mut code = CLEAN;
     if let tenure_trace::Verdict::Different(difference) = &replayed.verdict {
-        println!("violation: trace: {}: {difference}", path.display());
+        say!("violation: trace: {}: {difference}", path.display());
         code = VIOLATION;
     }
     if checked.open && checked.breach.is_none() {
-        println!(
+        say!(
             "{}: open at the end: it was killed, or its recording stopped; what it did afterwards is not known",
             path.display()
         );
     }
     if let Some(breach) = &checked.breach {
-        println!("violation: trace: {}: {breach}", path.display());
+        say!("violation: trace: {}: {breach}", path.display());
         code = VIOLATION;
     }
     Ok(code)

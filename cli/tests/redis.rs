@@ -5,8 +5,8 @@ use crate::common::{SOON, Sandbox, exit_code, json, until_watched};
 use crate::deadline::numbered;
 use std::time::Duration;
 use tenure_testkit::{
-    Fault, FaultProxy, RedisBuild, RedisOptions, RedisSentinels, RedisServer, SelfSigned, ServerClock,
-    block_on, eventually, free_port, is_alive,
+    Fault, FaultProxy, Process, RedisBuild, RedisOptions, RedisSentinels, RedisServer, SelfSigned,
+    ServerClock, block_on, eventually, free_port, is_alive,
 };
 
 fn durable() -> RedisServer {
@@ -209,16 +209,13 @@ fn a_job_is_led_by_a_quorum_although_a_member_dies() {
     );
 }
 
-/// The member that is away makes a majority with either of two: nothing is damaged, and it is known when that is back.
-#[test]
-fn lease_that_either_of_two_may_hold_is_shown_as_unknown_and_not_as_damaged() {
+/// A quorum in which the member that is away makes a majority for `job` with either of the two others.
+fn with_a_lease_in_doubt(label: &str) -> (Vec<RedisServer>, Sandbox, Process) {
     let mut servers: Vec<RedisServer> = (0..3).map(|_| durable()).collect();
     let hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
-    let sandbox = Sandbox::at(
-        "redis-quorum-doubt",
-        &format!("redis+quorum://{}", hosts.join(",")),
-    );
-    let _leader = sandbox.run(&["--ttl", "300s"], "job", "sleep 300");
+    let sandbox = Sandbox::at(label, &format!("redis+quorum://{}", hosts.join(",")));
+    assert_eq!(sandbox.tenure(&["run", "other", "--", "true"]).code, 0);
+    let leader = sandbox.run(&["--ttl", "300s"], "job", "sleep 300");
     sandbox.until_held("job");
     for (server, holder) in servers.iter().zip(["1", "2"]) {
         let incarnation = holder.repeat(32);
@@ -226,6 +223,47 @@ fn lease_that_either_of_two_may_hold_is_shown_as_unknown_and_not_as_damaged() {
         server.ask(&set).unwrap();
     }
     servers[2].kill();
+    (servers, sandbox, leader)
+}
+
+/// One line tells of it, and the code is that of its error.
+#[test]
+fn lease_that_cannot_be_told_keeps_no_other_that_was_asked_for_from_being_shown() {
+    let (_servers, sandbox, _leader) = with_a_lease_in_doubt("redis-quorum-told");
+    for names in [["job", "other"], ["other", "job"]] {
+        let shown = sandbox.tenure(&["status", names[0], names[1], "--output", "json"]);
+        assert_eq!(shown.code, 69, "{shown:?}");
+        let told = json(&shown.stdout);
+        let leases: Vec<_> = told["leases"].as_array().unwrap().iter().collect();
+        let states: Vec<_> = names
+            .iter()
+            .map(|name| match *name {
+                "job" => "unknown",
+                _ => "vacant",
+            })
+            .collect();
+        assert_eq!(
+            leases.iter().map(|lease| &lease["name"]).collect::<Vec<_>>(),
+            names
+        );
+        assert_eq!(
+            leases.iter().map(|lease| &lease["state"]).collect::<Vec<_>>(),
+            states
+        );
+    }
+    let shown = sandbox.tenure(&["status", "job", "other"]);
+    let lines: Vec<&str> = shown
+        .stdout
+        .lines()
+        .filter(|line| line.contains("do not agree"))
+        .collect();
+    assert!(lines.len() == 1 && lines[0].starts_with("job "), "{shown:?}");
+}
+
+/// Nothing is damaged, and it is known when the third is back.
+#[test]
+fn lease_that_either_of_two_may_hold_is_shown_as_unknown_and_not_as_damaged() {
+    let (servers, sandbox, _leader) = with_a_lease_in_doubt("redis-quorum-doubt");
     for names in [&["status"][..], &["status", "job"]] {
         let shown = sandbox.tenure(names);
         assert!(

@@ -6,7 +6,7 @@ use crate::output::{Row, Rows, clean};
 use crate::place::Place;
 use serde_json::{Value, json};
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure::core::{Fault, Listed, Page, Scope};
 use tenure::{LeaseName, LeaseStore, SharedStore, StoreError};
 
@@ -119,7 +119,8 @@ impl Chosen {
     /// Reads them.
     ///
     /// # Errors
-    /// The store cannot be read. A record that cannot be understood is a row, not an error.
+    /// The store cannot be read. A record that cannot be understood is a row, not an error, and so is a lease of which the
+    /// store cannot tell while it tells of another.
     pub(crate) async fn read(&self, store: &dyn LeaseStore) -> Result<Rows, Failure> {
         match self {
             Self::Prefix { prefix, housekeeping } => {
@@ -127,13 +128,7 @@ impl Chosen {
                 rows.retain(|row| *housekeeping || !row.is_kept_by_tenure());
                 Ok(rows)
             }
-            Self::Names(names) => {
-                let mut rows = Rows::new();
-                for name in names {
-                    rows.push(one(store, name).await?);
-                }
-                Ok(rows)
-            }
+            Self::Names(names) => each(store, names).await,
         }
     }
 }
@@ -161,7 +156,33 @@ pub(crate) fn code_of(rows: &[Row]) -> u8 {
     damaged.or(codes.first()).map_or(0, |code| code.number())
 }
 
-async fn one(store: &dyn LeaseStore, name: &LeaseName) -> Result<Row, Failure> {
+/// Of several, one that cannot be told keeps no other from being shown: of a quorum, too few members may agree on one lease alone.
+async fn each(store: &dyn LeaseStore, names: &[LeaseName]) -> Result<Rows, Failure> {
+    let mut rows = Rows::new();
+    let mut first: Option<(StoreError, Instant)> = None;
+    let mut is_any_told = false;
+    for name in names {
+        let row = one(store, name).await;
+        is_any_told |= row.is_ok();
+        rows.push(row.or_else(|error| {
+            let (first, since) = first.get_or_insert_with(|| (error.clone(), Instant::now()));
+            // It is the store that is away, and many names are not to be waited for one after the other.
+            match since.elapsed() < ANSWER_WAIT_MAX {
+                true => Ok(Row::Unreadable {
+                    key: name.to_string(),
+                    error,
+                }),
+                false => Err(first.clone()),
+            }
+        })?);
+    }
+    match first {
+        Some((error, _)) if !is_any_told => Err(error.into()),
+        Some(_) | None => Ok(rows),
+    }
+}
+
+async fn one(store: &dyn LeaseStore, name: &LeaseName) -> Result<Row, StoreError> {
     match answer(store.get(name)).await {
         Ok(Some(lease)) => Ok(Row::Lease(Box::new(lease))),
         Ok(None) => Ok(Row::Never(name.clone())),
@@ -169,7 +190,7 @@ async fn one(store: &dyn LeaseStore, name: &LeaseName) -> Result<Row, Failure> {
             key: name.to_string(),
             error,
         }),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 

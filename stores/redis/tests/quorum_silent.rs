@@ -1,8 +1,11 @@
 //! A quorum whose members were all silent for a while, asked by who has little time.
 
-use crate::common::{connection, in_every_member, request, seconds, servers, take, three_servers};
+use crate::common::{
+    connection, given_back_in_each, giving_back, in_each, in_every_member, request, seconds, servers, take,
+    three_servers,
+};
 use std::time::Duration;
-use tenure_core::{Acquired, LeaseStore, StoreError};
+use tenure_core::{Acquired, LeaseStore, Released, StoreError};
 use tenure_redis::QuorumStore;
 use tenure_testkit::{RedisOptions, RedisServer};
 use tokio::time::timeout;
@@ -64,20 +67,30 @@ async fn who_has_little_time_is_told_that_members_do_not_agree_though_one_that_d
         let hosts: Vec<String> = places.iter().map(|place| servers[*place].address()).collect();
         QuorumStore::connect(&format!("redis+quorum://{}", hosts.join(","))).await
     };
+    // Members of another quorum would be refused, and none is recorded while one has a lease.
+    let rename = async |from: &str, to: &str| {
+        for server in &servers[..5] {
+            let mut member = connection(&server.url()).await;
+            let rename = redis::cmd("RENAME").arg(from).arg(to).to_owned();
+            let _done: String = rename.query_async(&mut member).await.expect("the test can ask");
+        }
+    };
+    let store = quorum(&[0, 1, 2, 3, 4]).await.expect("the quorum connects");
+    let warm = request("warm", "c", seconds(300));
+    let token = take(&store, &warm).await.token;
+    let urls = || servers[..5].iter().map(RedisServer::url);
+    in_each(urls(), "warm", token).await;
+    let released = store.release(&[giving_back(&warm, token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    given_back_in_each(urls(), "warm").await;
+    rename("{tenure}:quorum", "aside").await;
     // The last two are of no quorum but a holder's own.
     for (places, holder) in [([0, 1, 5], "a"), ([2, 3, 6], "b")] {
-        let store = quorum(&places).await.expect("the quorum connects");
-        let grant = take(&store, &request("job", holder, seconds(300))).await;
+        let theirs = quorum(&places).await.expect("the quorum connects");
+        let grant = take(&theirs, &request("job", holder, seconds(300))).await;
         in_every_member(&servers[places[0]..=places[1]], grant.token).await;
     }
-    // Members of another quorum would be refused.
-    for server in &servers {
-        let mut member = connection(&server.url()).await;
-        let forget = redis::cmd("DEL").arg("{tenure}:quorum").to_owned();
-        let _done: i64 = forget.query_async(&mut member).await.expect("the test can ask");
-    }
-    let store = quorum(&[0, 1, 2, 3, 4]).await.expect("the quorum connects");
-    take(&store, &request("warm", "c", seconds(300))).await;
+    rename("aside", "{tenure}:quorum").await;
     servers[4].freeze();
     let asked = request("job", "c", seconds(300));
     // However much time it has, it is not told anything else; nor where the first member is free.

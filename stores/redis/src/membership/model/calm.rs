@@ -5,7 +5,8 @@ use super::Flaw;
 use super::minds::List;
 use super::notes::{Notes, is_another_member};
 use super::search::Map;
-use super::world::{PLACES, ROUNDS_MAX, SERVERS, State, World};
+use super::state::{PLACES, ROUNDS_MAX, SERVERS, State};
+use super::world::World;
 
 /// What must come about, and does not.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -14,12 +14,15 @@
 mod calm;
 mod minds;
 mod notes;
+mod runs;
 mod search;
+mod state;
 mod world;
 
 use minds::List;
 use search::Report;
-use world::{Deed, World};
+use state::Deed;
+use world::World;
 
 /// What must not be.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,7 +1,8 @@
 //! Every state, breadth first, so that what is wrong is told by a shortest course.
 
 use super::Broken;
-use super::world::{Move, World};
+use super::state::{Deed, Move};
+use super::world::World;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -53,7 +54,7 @@ pub(super) struct Report {
     pub(super) depth: usize,
     pub(super) broken: Option<(Broken, Vec<Move>)>,
     /// All that has happened.
-    pub(super) deeds: BTreeSet<super::world::Deed>,
+    pub(super) deeds: BTreeSet<Deed>,
     pub(super) milestones: BTreeSet<super::Milestone>,
 }
 

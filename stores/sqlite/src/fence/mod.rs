@@ -1,6 +1,7 @@
 //! The fence for data that lives in SQLite: old terms are refused inside the transaction that writes.
 
 mod connection;
+mod enter;
 mod mark;
 mod opening;
 mod refusals;
@@ -8,7 +9,6 @@ mod table;
 
 pub use table::FencedTable;
 
-use crate::files;
 use crate::log::Log;
 use crate::options::SqliteOptions;
 use crate::patience::{Jitter, patiently};
@@ -18,8 +18,7 @@ use crate::trouble::Trouble;
 use connection::{Marks, reconnect_marks};
 use mark::ruled;
 use refusals::Noter;
-use rusqlite::{Connection, ErrorCode, Transaction, ffi, params};
-use std::path::Path;
+use rusqlite::Connection;
 use std::sync::Arc;
 use tenure_core::{
     Answer, Bump, Claimed, Cursor, Fault, Fence, FenceError, Leases, Mark, MarkPage, ResourceName,
@@ -90,74 +89,9 @@ impl SqliteFence {
         })
     }
 
-    /// Admits a term into the user's own transaction, or refuses it: to be called in the transaction that
-    /// writes, before it commits, best as its first statement.
-    ///
-    /// # Guarantee
-    /// If this admits and the transaction commits, then no later term had claimed `resource` when it
-    /// committed. It takes the write lock of the file, so begin with `BEGIN IMMEDIATE`
-    /// ([`TransactionBehavior::Immediate`](rusqlite::TransactionBehavior::Immediate)) and with a busy timeout
-    /// of your own; in a deferred transaction that has read before, a claim in between makes this fail.
-    ///
-    /// # Errors
-    /// Roll back after any of them:
-    /// - [`FenceError::Stale`]: a later term has claimed; stop the work;
-    /// - [`FenceError::Unclaimed`]: this term has not claimed;
-    /// - [`FenceError::Foreign`]: the resource belongs to another lease;
-    /// - [`FenceError::Store`]: [`Fault::Busy`] if the file is locked, or the transaction had read before
-    ///   somebody else wrote: begin it again. [`Fault::Invalid`] for a transaction in another file.
-    pub fn enter(
-        &self,
-        transaction: &Transaction<'_>,
-        resource: &ResourceName,
-        term: &Term,
-    ) -> Result<(), FenceError> {
-        self.check_file(transaction, resource)?;
-        match enter(transaction, resource, term) {
-            Ok(admitted) => admitted.or_else(|refused| self.refuse(refused)),
-            Err(error) if is_stale_snapshot(&error) => {
-                // What the transaction has read is older than somebody's write. If that write was a claim,
-                // say so: beginning again would be in vain.
-                if let Ok(kept) = self.with(|connection| mark::kept(connection, resource)) {
-                    ruled(resource, term, kept.as_ref()).or_else(|refused| self.refuse(refused))?;
-                }
-                Err(FenceError::Store(StoreError::not_applied(
-                    Fault::Busy,
-                    format!(
-                        "fence \"{resource}\" in {}: somebody wrote after this transaction had begun to read; \
-                         roll it back and begin again with BEGIN IMMEDIATE",
-                        self.shown
-                    ),
-                )))
-            }
-            Err(error) => Err(self.failure(resource, Trouble::Statement(error))),
-        }
-    }
-
     fn refuse<T>(&self, error: FenceError) -> Result<T, FenceError> {
         self.noter.count(&error);
         Err(error)
-    }
-
-    /// Whether the transaction is in this file, and the file still the one that stands at its path: a transaction whose log
-    /// was removed neither sees a claim nor keeps one waiting.
-    fn check_file(&self, transaction: &Transaction<'_>, resource: &ResourceName) -> Result<(), FenceError> {
-        if transaction.path().map(Path::new) != Some(&self.file.path) {
-            return Err(FenceError::Store(StoreError::not_applied(
-                Fault::Invalid,
-                format!(
-                    "the transaction is in {}, the fence in {}: they must be in one file",
-                    transaction.path().unwrap_or("another database"),
-                    self.shown
-                ),
-            )));
-        }
-        self.with(|_| Ok(())).map_err(|trouble| {
-            // It may be this very connection whose log was removed: closed as the last one, it would write what others have
-            // gone on without over what they have written since.
-            files::abandon(transaction);
-            self.failure(resource, trouble)
-        })
     }
 
     fn with<T>(&self, look: impl FnOnce(&Connection) -> Result<T, Trouble>) -> Result<T, Trouble> {
@@ -286,41 +220,6 @@ impl Fence for SqliteFence {
     fn note_refused(&self, refusal: &FenceError) {
         self.noter.count(refusal);
     }
-}
-
-/// Writes the row, whatever its mark: an `UPDATE` begins a write even where it finds nothing to change, so
-/// from here on no claim can come between the check and the commit.
-fn enter(
-    transaction: &Transaction<'_>,
-    resource: &ResourceName,
-    term: &Term,
-) -> Result<Result<(), FenceError>, rusqlite::Error> {
-    let admitted = transaction
-        .prepare_cached(
-            "UPDATE tenure_fence SET token = token WHERE resource = ?1 AND token = ?2 AND lease = ?3",
-        )?
-        .execute(params![
-            resource.as_str(),
-            term.token.signed(),
-            term.lease.as_str()
-        ])?;
-    if admitted == 1 {
-        return Ok(Ok(()));
-    }
-    match mark::kept(transaction, resource) {
-        Ok(kept) => Ok(ruled(resource, term, kept.as_ref())),
-        Err(Trouble::Statement(error)) => Err(error),
-        Err(trouble) => Ok(Err(FenceError::Store(
-            trouble.into_error(&format!("fence \"{resource}\""), "this database"),
-        ))),
-    }
-}
-
-fn is_stale_snapshot(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-        && error
-            .sqlite_error()
-            .is_some_and(|error| error.extended_code == ffi::SQLITE_BUSY_SNAPSHOT)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod frozen;
 mod full_disk;
 mod hostile_files;
 mod many_processes;
+mod moved_files;
 mod other_boots;
 mod other_paths;
 mod places;

@@ -42,7 +42,7 @@ pub(super) async fn cents(scratch: &Scratch) -> i64 {
 }
 
 /// Waits until somebody waits in this database for what a transaction has locked.
-async fn until_somebody_waits(scratch: &Scratch) {
+pub(super) async fn until_somebody_waits(scratch: &Scratch) {
     let mut client = scratch.client().await;
     let clients = "SELECT id FROM information_schema.processlist WHERE db = DATABASE()";
     let began = Instant::now();

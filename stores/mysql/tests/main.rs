@@ -9,6 +9,7 @@ mod examination;
 mod faults;
 mod fence;
 mod fence_bumps;
+mod fence_endings;
 mod fence_guards;
 mod fence_history;
 mod fence_marks;

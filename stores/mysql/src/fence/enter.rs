@@ -1,4 +1,4 @@
-//! Entering the user's transactions.
+//! Entering the user's transactions, and committing them.
 
 use super::marks::ruled;
 use super::{MysqlFence, subject};
@@ -6,8 +6,9 @@ use crate::fault::{has_changed, is_refusal, store_error};
 use crate::schema::{call, literal, quoted};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Transaction};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use tenure_core::{Fault, FenceError, ResourceName, StoreError, Term};
-use tenure_remote::Deed;
+use tenure_remote::{Deed, after_a_step};
 
 impl MysqlFence {
     /// Admits a term into the user's own transaction, or refuses it: to be called in the transaction that writes, before
@@ -20,6 +21,13 @@ impl MysqlFence {
     /// Enter the outermost transaction, not behind a savepoint: rolling back to one takes the lock back, and what is written
     /// after it is unfenced, but for [guarded](Self::guard) tables. And in MariaDB not a transaction that is prepared by
     /// `XA PREPARE`, below `SERIALIZABLE`: preparing gives shared locks back, and a later term may claim before `XA COMMIT`.
+    ///
+    /// It is the very transaction that entered which must commit. Roll back after any error of the server, also of your own
+    /// statements: some roll the whole transaction back (1213, the victim of a deadlock). And let no statement stand between
+    /// entering and the commit that commits by itself: `TRUNCATE`, `CREATE`, `ALTER`, `DROP` and `RENAME` (but of temporary
+    /// tables), `LOCK TABLES`, `ANALYZE`, `OPTIMIZE`, `GRANT`, `BEGIN`. After either, each statement that follows commits by
+    /// itself and is not fenced, and a `COMMIT` says that all is well; [`commit`](Self::commit) says that it is not, and a
+    /// guarded table refuses a stale term there, too.
     ///
     /// # Errors
     /// Roll back after any of them:
@@ -39,7 +47,8 @@ impl MysqlFence {
         let called = call("enter", &literals);
         // The transaction may be in another database of the server.
         let place = format!("CALL {}.", quoted(&self.site.dial.url.database));
-        let statement = called.replacen("CALL ", &place, 1);
+        let entered = entry(resource);
+        let statement = format!("{}; SAVEPOINT {entered}", called.replacen("CALL ", &place, 1));
         let Err(error) = transaction.query_drop(statement).await else {
             return Ok(());
         };
@@ -61,6 +70,42 @@ impl MysqlFence {
                 ),
             ))),
         }
+    }
+
+    /// Commits a transaction that has [entered](Self::enter), if it is still the one that did. Two round trips.
+    ///
+    /// In place of the driver's own `commit`, which succeeds also where nothing is left to commit. Where several resources were
+    /// entered, name the first.
+    ///
+    /// # Errors
+    /// [`FenceError::Store`]; what was not committed yet is rolled back. With [`Fault::Invalid`], and unknown: it had not
+    /// entered, or the transaction that had has ended before: what was written since may be committed, and was not fenced.
+    pub async fn commit(
+        &self,
+        mut transaction: Transaction<'_>,
+        resource: &ResourceName,
+    ) -> Result<(), FenceError> {
+        let (subject, place) = (subject(resource), self.site.place());
+        let released = format!("RELEASE SAVEPOINT {}", entry(resource));
+        let failed = match transaction.query_drop(released).await {
+            Ok(()) => {
+                let committed = transaction.commit().await;
+                return committed
+                    .map_err(|error| FenceError::Store(store_error(&error, Deed::Write, &subject, place)));
+            }
+            Err(Error::Server(answer)) if answer.code == NO_SAVEPOINT => StoreError::unknown(
+                Fault::Invalid,
+                format!(
+                    "{subject} at {place}: no transaction is open that has entered: a statement has committed it (TRUNCATE, any \
+                     CREATE, ALTER or DROP, LOCK TABLES), or an error or a savepoint has rolled it back; what was written since \
+                     may be committed, and was not fenced: look at it, and begin again"
+                ),
+            ),
+            Err(error) => after_a_step(store_error(&error, Deed::Write, &subject, place)),
+        };
+        // A session that does not commit by itself has begun another one. Where the connection is gone, so is that.
+        let _ended = transaction.rollback().await;
+        Err(FenceError::Store(failed))
     }
 
     /// The refusal of a [guarded](Self::guard) table of `resource`, or of the procedure that enters, in an error of the
@@ -95,3 +140,15 @@ impl MysqlFence {
         Ok(Some(refusal))
     }
 }
+
+/// The savepoint that an entry leaves in its transaction. However that ends, and also where it is rolled back to before the entry,
+/// the server forgets it, and nothing else in a session does so: nobody has to ask which transaction is open, which needs
+/// privileges. It is the resource's own, as a later entry of another would put it into another transaction.
+fn entry(resource: &ResourceName) -> String {
+    let mut hasher = DefaultHasher::new();
+    resource.as_str().hash(&mut hasher);
+    format!("tenure_entered_{:016x}", hasher.finish())
+}
+
+/// What a server answers to who names a savepoint that it does not know.
+const NO_SAVEPOINT: u16 = 1305;

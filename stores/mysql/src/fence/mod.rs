@@ -36,7 +36,7 @@ use tenure_remote::{Noter, OwnThread};
 ///     let mut transaction = conn.start_transaction(TxOpts::default()).await?;
 ///     fence.enter(&mut transaction, &ledger, &term).await?; // refuses a stale term
 ///     transaction.query_drop("UPDATE account SET cents = cents + 5 WHERE id = 1").await?;
-///     transaction.commit().await?;
+///     fence.commit(transaction, &ledger).await?; // not where the transaction that entered has ended before
 ///     Ok(())
 /// }
 /// ```
@@ -45,7 +45,8 @@ use tenure_remote::{Noter, OwnThread};
 /// waits for every one that has entered, 3 s or, by MySQL, 4 s at most, and may then be made again. In a transaction that began to read
 /// before a claim, at `REPEATABLE READ`, entering fails. The data may be in another database of the same server.
 ///
-/// Other drivers and languages call the procedure `tenure_enter_1(resource, lease, token)`, first in each transaction.
+/// Other drivers and languages call the procedure `tenure_enter_1(resource, lease, token)`, first in each transaction. With
+/// `SAVEPOINT entered` behind it, and `RELEASE SAVEPOINT entered` before the `COMMIT`, they notice as [`commit`](Self::commit) does.
 /// Writers that know nothing of Tenure: [`guard`](Self::guard).
 ///
 /// Its own requests run on a thread of its own, or of the store it belongs to. Refusals are counted beside the mark,

@@ -9,6 +9,7 @@
 //! name holds a tab: control characters are refused in names. The last line counts the lines before it, and holds
 //! the CRC-32 of every byte before itself.
 
+use crate::disk::Disk;
 use crate::lock::{Lock, NotLocked};
 use crate::ownership::Ownership;
 use std::fmt;
@@ -28,6 +29,7 @@ const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Writes the file, and keeps other processes out.
 pub(crate) struct Keeper {
     path: PathBuf,
+    disk: Box<dyn Disk>,
     /// What the file holds. One writes at a time.
     written: Mutex<Vec<u8>>,
     lock: Lock,
@@ -42,7 +44,11 @@ impl fmt::Debug for Keeper {
 impl Keeper {
     /// Locks and reads the file, and makes it where it is missing. Waits for another process that has it at most for
     /// `patience`.
-    pub(crate) fn open(path: &Path, patience: Duration) -> Result<(Self, Vec<Mark>), FenceError> {
+    pub(crate) fn open(
+        path: &Path,
+        patience: Duration,
+        disk: Box<dyn Disk>,
+    ) -> Result<(Self, Vec<Mark>), FenceError> {
         let failed = |error| failure(path, &error);
         let path = found(path)?;
         // Before anything is made: beside a file of another program a lock may be that program's.
@@ -66,7 +72,7 @@ impl Keeper {
             NotLocked::Failed(error) => failed(error),
         })?;
         must_have_one_name(&path)?;
-        let (written, kept) = match read(&path) {
+        let (written, kept) = match read(&path, &*disk) {
             Ok(Some(bytes)) => {
                 let kept = understood(&path, &bytes)?;
                 (bytes, kept)
@@ -76,6 +82,7 @@ impl Keeper {
         };
         let keeper = Self {
             path,
+            disk,
             written: Mutex::new(written),
             lock,
         };
@@ -103,11 +110,11 @@ impl Keeper {
         // Another's new file may be half written.
         self.must_be_alone()?;
         let fresh = beside(&self.path, ".new");
-        write(&fresh, &self.path, bytes).map_err(failed)?;
+        write(&fresh, &self.path, bytes, &*self.disk).map_err(failed)?;
         // What another has raised must not go back. Writing to disk may have taken long.
         self.must_be_alone()?;
         std::fs::rename(&fresh, &self.path)
-            .and_then(|()| sync_name(&self.path))
+            .and_then(|()| sync_name(&self.path, &*self.disk))
             .map_err(failed)
     }
 
@@ -215,7 +222,7 @@ fn found(path: &Path) -> Result<PathBuf, FenceError> {
 }
 
 /// Writes a new file that is to replace the marks.
-fn write(fresh: &Path, marks: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write(fresh: &Path, marks: &Path, bytes: &[u8], disk: &dyn Disk) -> io::Result<()> {
     match std::fs::remove_file(fresh) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         // What a crash has left behind.
@@ -223,24 +230,24 @@ fn write(fresh: &Path, marks: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     let mut file = Ownership::of(marks)?.make(fresh)?;
     file.write_all(bytes)?;
-    file.sync_all()
+    disk.sync(&file)
 }
 
 /// The name is the directory's: without this, a power cut may bring the old file back.
-fn sync_name(path: &Path) -> io::Result<()> {
+fn sync_name(path: &Path, disk: &dyn Disk) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
-    File::open(directory)?.sync_all()
+    disk.sync(&File::open(directory)?)
 }
 
 /// What is on disk. Who wrote it may have been killed between the renaming and the sync of the directory: then a
 /// power cut would bring the old file back after a term of the new one was admitted.
-fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+fn read(path: &Path, disk: &dyn Disk) -> io::Result<Option<Vec<u8>>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
-    file.sync_all()?;
-    sync_name(path)?;
+    disk.sync(&file)?;
+    sync_name(path, disk)?;
     match file.metadata()?.len() {
         0..=FILE_BYTES_MAX => std::fs::read(path).map(Some),
         _more => Ok(Some(Vec::new())),

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod disk;
 mod file;
 mod gate;
 mod lock;

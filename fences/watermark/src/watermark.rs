@@ -1,4 +1,5 @@
 use crate::admission::Admission;
+use crate::disk::{Disk, RealDisk};
 use crate::file::{Keeper, look};
 use crate::gate::Gate;
 use crate::saver::Saver;
@@ -112,7 +113,7 @@ impl Watermark {
     /// can be no file: a directory, a pipe, or a link that leads nowhere, or if `PATH.lock` is one of these; and if it has
     /// several names (hard links). Else what the file system says.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FenceError> {
-        Self::open_within(path.as_ref(), OPEN_WAIT_MAX)
+        Self::open_within(path.as_ref(), OPEN_WAIT_MAX, Box::new(RealDisk))
     }
 
     /// As [`open`](Self::open), and waits for nobody who has the file open.
@@ -120,11 +121,15 @@ impl Watermark {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn try_open(path: impl AsRef<Path>) -> Result<Self, FenceError> {
-        Self::open_within(path.as_ref(), Duration::ZERO)
+        Self::open_within(path.as_ref(), Duration::ZERO, Box::new(RealDisk))
     }
 
-    fn open_within(path: &Path, patience: Duration) -> Result<Self, FenceError> {
-        let (keeper, kept) = Keeper::open(path, patience)?;
+    pub(crate) fn open_within(
+        path: &Path,
+        patience: Duration,
+        disk: Box<dyn Disk>,
+    ) -> Result<Self, FenceError> {
+        let (keeper, kept) = Keeper::open(path, patience, disk)?;
         Ok(Self::with(kept, Some(keeper)))
     }
 

@@ -50,12 +50,7 @@ async fn marks_refusals_and_bumps_survive_a_restart() {
         let fence = Watermark::open(&path).unwrap();
         fence.claim(&ledger(), &term(9)).await.unwrap();
         fence.admit(&ledger(), &term(5)).unwrap_err();
-        let bump = Bump {
-            resource: bumped.clone(),
-            above: None,
-            lease: None,
-        };
-        fence.bump(&bump).await.unwrap();
+        fence.bump(&bump(&bumped)).await.unwrap();
         fence.marks(None).await.unwrap()
     };
     let fence = Watermark::open(&path).unwrap();
@@ -70,6 +65,51 @@ async fn marks_refusals_and_bumps_survive_a_restart() {
     assert_eq!(fence.claim(&ledger(), &term(9)).await, Ok(Claimed::Already));
     let nobody = fence.admit(&bumped, &term(kept[0].token.number())).unwrap_err();
     assert!(matches!(nobody, FenceError::Unclaimed { .. }), "{nobody}");
+}
+
+fn bump(resource: &ResourceName) -> Bump {
+    Bump {
+        resource: resource.clone(),
+        above: None,
+        lease: None,
+    }
+}
+
+/// Not with the refusals, nor when the watermark goes: the operator is told, and the process may be killed.
+#[test]
+fn a_bump_is_in_the_file_before_it_is_told_and_fails_where_the_disk_does() {
+    let (_scratch, path) = scratch();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let fence = Watermark::open(&path).unwrap();
+    let failed = on_a_disk_that_fails_to_sync(|| {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(fence.bump(&bump(&ledger())))
+    });
+    assert!(matches!(&failed, Err(FenceError::Store(error)) if error.certainty == Certainty::Unknown));
+    let mark = runtime.block_on(fence.bump(&bump(&ledger()))).unwrap();
+    let seen = Watermark::look(&path).unwrap().unwrap();
+    assert_eq!(runtime.block_on(seen.mark(&ledger())), Ok(Some(mark)));
+}
+
+#[tokio::test]
+async fn a_bumped_mark_is_claimed_by_the_term_of_its_number_after_a_restart() {
+    for lease in [None, Some(term(1).lease)] {
+        let (_scratch, path) = scratch();
+        let mark = {
+            let fence = Watermark::open(&path).unwrap();
+            let bump = Bump {
+                lease: lease.clone(),
+                ..bump(&ledger())
+            };
+            fence.bump(&bump).await.unwrap().token
+        };
+        let fence = Watermark::open(&path).unwrap();
+        let next = term(mark.number());
+        fence.admit(&ledger(), &next).unwrap_err();
+        let claimed = fence.claim(&ledger(), &next).await;
+        assert_eq!(claimed, Ok(Claimed::Raised { from: Some(mark) }), "{lease:?}");
+        drop(fence.admit(&ledger(), &next).unwrap());
+    }
 }
 
 #[tokio::test]

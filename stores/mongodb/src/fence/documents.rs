@@ -48,7 +48,7 @@ const FIELD: &str = "fence";
 /// - No write of an earlier term changes a document that a later term has written or claimed. It is refused as
 ///   [`FenceError::Stale`] where it has matched nothing for that reason.
 /// - No update is lost, if a term changes what it has read only where it read by [`claim_one`](Self::claim_one) or
-///   after [`claim_many`](Self::claim_many).
+///   after [`claim_many`](Self::claim_many), from the primary.
 ///
 /// # What it does not promise
 /// - **Documents that no later term has touched** are still open to an earlier one, also after the later term has
@@ -230,7 +230,8 @@ impl<T: Send + Sync> FencedCollection<T> {
     }
 
     /// Sets the field of every document that `filter` finds to this term's token: what earlier terms still write to
-    /// them is refused from here on. Before they are read.
+    /// them is refused from here on. Before they are read: from the primary, as a secondary may not show the last writes of earlier
+    /// terms.
     ///
     /// # Errors
     /// As [`update_many`](Self::update_many).

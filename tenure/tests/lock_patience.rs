@@ -18,12 +18,22 @@ async fn a_free_lock_is_had_with_no_patience_and_one_that_is_held_is_not() {
             .await
             .unwrap();
         let owner = theirs.owner();
-        for outcome in [
-            soon("elsewhere", theirs.try_lock_for("a", patience)).await,
-            soon("an owner", owner.try_lock_for("a", patience)).await,
-            soon("here", ours.try_lock_for("a", patience)).await,
+        for (outcome, expected) in [
+            (
+                soon("elsewhere", theirs.try_lock_for("a", patience)).await,
+                Some("ours"),
+            ),
+            (
+                soon("an owner", owner.try_lock_for("a", patience)).await,
+                Some("ours"),
+            ),
+            (soon("here", ours.try_lock_for("a", patience)).await, None),
         ] {
-            assert!(matches!(outcome, Err(LockError::TimedOut { .. })), "{outcome:?}");
+            let Err(LockError::TimedOut { waited, held_by, .. }) = outcome else {
+                panic!("{outcome:?}");
+            };
+            assert_eq!(held_by.as_ref().map(|lease| lease.holder.id.as_str()), expected);
+            assert!(waited > patience, "{waited:?}");
         }
         assert_eq!(
             soon("the release", lock.release()).await,
@@ -60,13 +70,14 @@ async fn a_look_in_order_does_not_wait_for_ever_for_a_store_that_does_not_list()
     let builder = LockManager::builder(Arc::new(store)).fairness(Fairness::Fair);
     let manager = builder.timing(lock_timing()).build().unwrap();
     let impatient = soon("no time at all", manager.try_lock_for("a", Duration::ZERO)).await;
-    assert!(
-        matches!(impatient, Err(LockError::TimedOut { .. })),
-        "{impatient:?}"
-    );
-    match soon("the end of the look", manager.try_lock("a")).await {
-        Err(LockError::Store(error)) => assert_eq!(error.fault, Fault::TimedOut, "{error}"),
-        other => panic!("{other:?}"),
+    for outcome in [
+        impatient,
+        soon("the end of the look", manager.try_lock("a")).await,
+    ] {
+        match outcome {
+            Err(LockError::Store(error)) => assert_eq!(error.fault, Fault::TimedOut, "{error}"),
+            other => panic!("{other:?}"),
+        }
     }
 }
 

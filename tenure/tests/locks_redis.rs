@@ -1,10 +1,13 @@
 //! Locks in Redis: many, and contended.
-use crate::harness::{many, soon};
+use crate::harness::{PATIENCE, many, soon};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::SharedStore;
 use tenure::redis::RedisStore;
-use tenure_testkit::{RedisOptions, RedisServer};
+use tenure::{
+    Fairness, Fault, LeaseName, Lock, LockError, LockManager, LockManagerBuilder, LockTimingOptions,
+    SharedStore, Standby,
+};
+use tenure_testkit::{RedisOptions, RedisServer, eventually_async};
 
 async fn connect(url: &str) -> SharedStore {
     Arc::new(soon("connecting", RedisStore::connect(url)).await.unwrap())
@@ -33,4 +36,80 @@ async fn sixty_four_tasks_lose_no_update_in_redis() {
         connect(&url).await,
     ];
     many::sixty_four_tasks_lose_no_update(stores).await;
+}
+
+/// Each request has 0.6 s.
+async fn short(server: &RedisServer, candidate: &str) -> LockManagerBuilder {
+    let timing = LockTimingOptions::new(Duration::from_secs(6)).check().unwrap();
+    let builder = LockManager::builder(connect(&server.url()).await);
+    builder.timing(timing).candidate(candidate)
+}
+
+/// Longer than what a lock in it has to meet: several request time-outs, and a renewal.
+const A_WHILE: Duration = Duration::from_secs(5);
+
+fn of_the_store(outcome: Result<Lock, LockError>) {
+    match outcome {
+        Err(LockError::Store(error)) => assert_eq!(error.fault, Fault::TimedOut, "{error}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_silent_is_told_from_a_lock_that_somebody_has() {
+    let server = RedisServer::start(RedisOptions::durable()).await.unwrap();
+    let ours = short(&server, "ours").await.build().unwrap();
+    let theirs = short(&server, "theirs").await.build().unwrap();
+    let held = soon("their lock", theirs.lock("held")).await.unwrap();
+    for patience in [Duration::ZERO, A_WHILE] {
+        match soon("what they have", ours.try_lock_for("held", patience)).await {
+            Err(LockError::TimedOut {
+                waited,
+                held_by: Some(lease),
+                ..
+            }) => {
+                assert_eq!((lease.holder.id.as_str(), lease.token), ("theirs", held.token()));
+                assert!(waited > patience, "{waited:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    server.freeze();
+    for patience in [Duration::ZERO, Duration::from_millis(300), A_WHILE] {
+        of_the_store(soon("a free one", ours.try_lock_for("free", patience)).await);
+    }
+    server.thaw();
+}
+
+#[tokio::test]
+async fn whoever_stands_in_the_queue_of_a_silent_store_is_told_that_it_is_silent() {
+    let server = RedisServer::start(RedisOptions::durable()).await.unwrap();
+    let fair = async |candidate| {
+        let builder = short(&server, candidate).await.fairness(Fairness::Fair);
+        builder.build().unwrap()
+    };
+    let (first, second, third) = (fair("first").await, fair("second").await, fair("third").await);
+    let (store, name) = (connect(&server.url()).await, LeaseName::new("a").unwrap());
+    let stand = async |number: usize| {
+        let is_there = || async { Standby::list(&store, &name).await.unwrap().len() == number };
+        eventually_async(PATIENCE, "a place in the queue", is_there).await;
+    };
+    let _held = soon("the lock", first.lock("a")).await.unwrap();
+    let (mut waits, mut behind) = (
+        Box::pin(second.lock("a")),
+        Box::pin(third.try_lock_for("a", A_WHILE)),
+    );
+    tokio::select! {
+        _ = &mut waits => panic!("it is held"),
+        () = stand(1) => {}
+    }
+    tokio::select! {
+        _ = &mut waits => panic!("it is held"),
+        _ = &mut behind => panic!("it is held"),
+        () = stand(2) => {}
+    }
+    server.freeze();
+    of_the_store(soon("behind another", behind).await);
+    of_the_store(soon("without a place", third.try_lock_for("b", A_WHILE)).await);
+    server.thaw();
 }

@@ -2,12 +2,12 @@
 
 use super::place::Seen;
 use super::requests::{Asker, Sent};
-use super::{Driver, LateLook, NotWon, WATCH_TERM_AFTER, announce_not_taken_up};
+use super::{Driver, LateLook, NotWon, Obstacle, WATCH_TERM_AFTER, announce_not_taken_up};
 use crate::clock;
 use crate::term::{Phase, SharedTerm};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Cause, Command, Event, Fault, Grant, Input, Lease, LeaseName, Reply, StoreError};
+use tenure_core::{Cause, Command, Event, Fault, Grant, Input, Lease, LeaseName, Moment, Reply, StoreError};
 
 impl Driver {
     pub(super) fn take_in(&mut self, event: &Event) {
@@ -108,19 +108,21 @@ impl Driver {
         if self.is_foreign(&lease.holder.id) {
             self.refuse(name, || NotWon::Foreign(Box::new(lease.clone())));
         }
-        self.end_looks(name, || NotWon::Held(Box::new(lease.clone())));
+        self.end_looks(name, Obstacle::Held(Box::new(lease.clone())));
     }
 
     fn attempt_failed(&mut self, name: &LeaseName, error: &StoreError) {
-        self.end_looks(name, || NotWon::Store(error.clone()));
+        self.end_looks(name, Obstacle::Store(error.clone()));
     }
 
     /// The first attempt has failed: who came for one look leaves, and for who stays the lease is watched.
-    fn end_looks(&mut self, name: &LeaseName, why: impl FnOnce() -> NotWon) {
+    fn end_looks(&mut self, name: &LeaseName, obstacle: Obstacle) {
         self.first_attempts.done(name);
         let is_waited_for = |place: &mut super::Place| {
-            place.end_look(why);
-            place.forget_those_who_left()
+            place.end_look(|| obstacle.clone().into());
+            let anybody = place.forget_those_who_left();
+            place.meet(obstacle);
+            anybody
         };
         if self.places.get_mut(name).is_some_and(is_waited_for) {
             self.watches.wait_for(name);
@@ -174,11 +176,27 @@ impl Driver {
         self.plan.timing.request_timeout() * requests
     }
 
+    /// Whether the store has answered an attempt in the time of one.
+    fn is_answered(&self, now: Moment) -> bool {
+        self.answered_at.after(self.attempt_max()) > now
+    }
+
+    /// What stands between a lease and those who wait for it here: where it is one of this process, nothing that is told.
+    pub(super) fn obstacle(&self, name: &LeaseName) -> Option<Obstacle> {
+        let place = self.places.get(name).filter(|place| place.is_waited_for())?;
+        let silent = || {
+            let message = format!("lease \"{name}\": the store has not answered; is it reachable?");
+            Obstacle::Store(StoreError::not_applied(Fault::TimedOut, message))
+        };
+        let met = place.obstacle().cloned();
+        met.or_else(|| (!self.is_answered(clock::now())).then(silent))
+    }
+
     /// Whoever came for one look does not wait for a release that the store does not answer, nor for others' attempts while it
     /// answers none.
     pub(super) fn end_late_looks(&mut self) {
         let now = clock::now();
-        let answers = self.answered_at.after(self.attempt_max()) > now;
+        let answers = self.is_answered(now);
         while self.late_looks.front().is_some_and(|look| look.due <= now)
             && let Some(LateLook { name, number, .. }) = self.late_looks.pop_front()
         {

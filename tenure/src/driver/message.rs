@@ -22,6 +22,23 @@ pub(crate) enum NotWon {
     ForeignBefore(tenure_core::Predecessor),
 }
 
+/// What stands between a lease and those who wait for it.
+#[derive(Clone, Debug)]
+pub(crate) enum Obstacle {
+    /// Another process holds it.
+    Held(Box<Lease>),
+    Store(StoreError),
+}
+
+impl From<Obstacle> for NotWon {
+    fn from(obstacle: Obstacle) -> Self {
+        match obstacle {
+            Obstacle::Held(lease) => Self::Held(lease),
+            Obstacle::Store(error) => Self::Store(error),
+        }
+    }
+}
+
 /// Whether a campaign waits for others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Queueing {
@@ -114,6 +131,11 @@ pub(crate) enum Message {
     /// The progress of a stuck term is to be looked at.
     Progress {
         name: LeaseName,
+    },
+    /// Tell what stands between a lease and those who wait for it here; `None` where that is one of this process, or not known.
+    Obstacle {
+        name: LeaseName,
+        told: oneshot::Sender<Option<Obstacle>>,
     },
     /// Answer when everything that was said before has been taken in.
     Hear {

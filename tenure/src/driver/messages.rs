@@ -50,6 +50,10 @@ impl Driver {
                     self.step(Input::Command(news));
                 }
             }
+            Message::Obstacle { name, told } => {
+                // Whoever asked may have waited long enough for this, too.
+                let _ = told.send(self.obstacle(&name));
+            }
             Message::Hear { heard } => {
                 // Whoever asked may be gone.
                 let _ = heard.send(());

@@ -36,7 +36,7 @@ pub(crate) use unmetered::{About, Meter};
 
 pub(crate) use handle::DriverHandle;
 pub(crate) use logged::{exact_milliseconds, milliseconds};
-pub(crate) use message::{HasEnded, Message, NotWon, Queueing, Waiting, Won};
+pub(crate) use message::{HasEnded, Message, NotWon, Obstacle, Queueing, Waiting, Won};
 pub(crate) use offers::announce_not_taken_up;
 pub(crate) use permit::{Permit, Permits};
 pub(crate) use plan::{BackOff, Places, Plan, Recorder, Watching};

@@ -1,6 +1,6 @@
 //! What a driver knows of one lease: who waits for it here, and who holds it.
 
-use super::message::{NotWon, Queueing, Waiting, Won};
+use super::message::{NotWon, Obstacle, Queueing, Waiting, Won};
 use super::permit::Permit;
 use super::row::Row;
 use crate::held::HeldTerm;
@@ -26,6 +26,8 @@ pub(super) struct Place {
 struct Crowd {
     /// For the lease, in the order in which they came; the engine campaigns for the first.
     waiting: VecDeque<Waiting>,
+    /// What the last attempt for them has met.
+    obstacle: Option<Box<Obstacle>>,
     /// To hear what became of a term that they have ended.
     departing: Vec<Departing>,
     /// How many looks at whose the lease is have failed since the last term here.
@@ -146,6 +148,7 @@ impl Place {
         }
         if let Some(crowd) = &mut self.crowd {
             crowd.failed_looks = 0;
+            crowd.obstacle = None;
         }
         self.thin_out();
         seen
@@ -204,6 +207,18 @@ impl Place {
             waiting.disappoint(why());
         }
         self.thin_out();
+    }
+
+    /// An attempt for those who wait has failed.
+    pub(super) fn meet(&mut self, obstacle: Obstacle) {
+        if let Some(crowd) = &mut self.crowd {
+            crowd.obstacle = Some(Box::new(obstacle));
+        }
+    }
+
+    /// What the last attempt for those who wait has met.
+    pub(super) fn obstacle(&self) -> Option<&Obstacle> {
+        self.crowd.as_ref()?.obstacle.as_deref()
     }
 
     /// One more look at whose the lease is has failed. Answers how many had before it.

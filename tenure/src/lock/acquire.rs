@@ -2,7 +2,6 @@
 
 use super::line::{Call, Lines};
 use super::{Fairness, LockError, LockTiming, Reentrancy};
-use crate::clock;
 use crate::driver::{DriverHandle, Message, NotWon, Permit, Permits, Queueing, Waiting, Withdrawal, Won};
 use crate::held::HeldTerm;
 use crate::registry::SharedStore;
@@ -10,9 +9,6 @@ use crate::sync::{broadcast, oneshot, timeout, watch};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Candidate, Event, Fault, Lease, LeaseName, Priority, StoreError};
-
-/// Requests that one look is made of, one after another: who waits in order, whose the name is, and the attempt.
-const LOOK_REQUESTS_MAX: u32 = 3;
 
 /// What a manager and its owners share.
 pub(super) struct Shared {
@@ -38,44 +34,12 @@ impl Shared {
             .send_if_modified(|closing| !std::mem::replace(closing, true));
     }
 
-    /// Takes the lock; `None` for the patience waits as long as it takes.
-    pub(super) async fn acquire(
+    /// Takes the lock, as long as that takes.
+    pub(super) async fn take(
         self: &Arc<Self>,
         name: &LeaseName,
         queueing: Queueing,
-        patience: Option<Duration>,
     ) -> Result<HeldTerm, LockError> {
-        let Some(patience) = patience else {
-            return self.take(name, queueing).await;
-        };
-        let (began, look_max) = (clock::now(), self.timing.lease().request_timeout());
-        let left = || patience.saturating_sub(clock::now().since(began));
-        let timed_out = || LockError::TimedOut {
-            name: name.clone(),
-            waited: patience,
-        };
-        // A store may need longer for one answer than somebody is patient: a free lock is had all the same.
-        if patience < look_max {
-            // Each of its requests has a bound of its own; this one is for their sum, and for who is before it here.
-            let looked = timeout(look_max * LOOK_REQUESTS_MAX, self.take(name, Queueing::OneLook)).await;
-            match looked.unwrap_or_else(|_| Err(timed_out())) {
-                Err(LockError::Held(_) | LockError::HeldHere(_) | LockError::OthersWait(_)) => {}
-                // A failing store does not end a wait, for which there must be time.
-                Err(LockError::Store(error)) if !left().is_zero() && !error.fault.is_misconfiguration() => {}
-                Err(LockError::Store(error)) if error.fault == Fault::TimedOut => return Err(timed_out()),
-                outcome => return outcome,
-            }
-        }
-        let left = left();
-        if left.is_zero() {
-            return Err(timed_out());
-        }
-        let taken = timeout(left, self.take(name, queueing)).await;
-        taken.unwrap_or_else(|_| Err(timed_out()))
-    }
-
-    /// Takes the lock, as long as that takes.
-    async fn take(self: &Arc<Self>, name: &LeaseName, queueing: Queueing) -> Result<HeldTerm, LockError> {
         loop {
             let permit = self.permit(name).await?;
             match (self.fairness, queueing) {

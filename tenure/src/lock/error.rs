@@ -15,12 +15,15 @@ pub enum LockError {
     /// Others wait for it in the queue, or may at any time before this one, which has
     /// [`Priority::NEVER`](tenure_core::Priority::NEVER); and one look was all that was asked for.
     OthersWait(LeaseName),
-    /// It was not free for the time that was asked for.
+    /// Its turn has not come in the time that was asked for, in which the store did not fail to the end.
     TimedOut {
         /// The lock.
         name: LeaseName,
         /// How long it was waited for.
         waited: Duration,
+        /// The other process that held it when it was last seen; `None` where one of this process has it, or others come first in
+        /// the queue.
+        held_by: Option<Box<Lease>>,
     },
     /// The same owner holds it or is about to take it: it would wait for itself.
     WaitsForItself(LeaseName),
@@ -38,7 +41,8 @@ pub enum LockError {
         /// Whose it is, or was last.
         holder: CandidateId,
     },
-    /// An operator must act first, or there was time for one look only and the store did not answer it.
+    /// The store failed: an operator must act first, or it was one look, or it still failed, or had not answered, when the time
+    /// that was asked for was over.
     Store(StoreError),
     /// The manager was closed or dropped, or its thread is gone.
     Stopped(LeaseName),
@@ -55,9 +59,22 @@ impl fmt::Display for LockError {
             ),
             Self::HeldHere(name) => write!(f, "lock \"{name}\": this process holds it or waits for it"),
             Self::OthersWait(name) => write!(f, "lock \"{name}\": others wait for it in the queue"),
-            Self::TimedOut { name, waited } => write!(
+            Self::TimedOut {
+                name,
+                waited,
+                held_by: Some(lease),
+            } => write!(
                 f,
-                "lock \"{name}\": not free within {waited:?}; see who holds it, or wait longer"
+                "lock \"{name}\": not free within {waited:.1?}: held by {}, token {}; wait longer",
+                lease.holder, lease.token
+            ),
+            Self::TimedOut {
+                name,
+                waited,
+                held_by: None,
+            } => write!(
+                f,
+                "lock \"{name}\": not free within {waited:.1?}: others in this process, or in its queue, come first; wait longer"
             ),
             Self::WaitsForItself(name) => write!(
                 f,

@@ -220,7 +220,9 @@ impl Shared {
             if let Some(watched) = &mut watched {
                 watched.pass_over();
             }
-            let before = match self.ahead(name, place).await {
+            let ahead = self.ahead(name, place).await;
+            round.looked(ahead.as_ref().err().cloned());
+            let before = match ahead {
                 Ok(Ahead::Nobody) => {
                     round.keep_watched(watched.filter(Watched::stands));
                     return Ok(true);

@@ -12,7 +12,7 @@ use crate::sync::{oneshot, select, sleep};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use tenure_core::{LeaseName, Moment};
+use tenure_core::{LeaseName, Moment, StoreError};
 
 /// Lines that are kept although nobody may stand in them any more, in a process that has few.
 const LINES_KEPT: usize = 16;
@@ -44,6 +44,8 @@ struct Numbers {
     waiting: BTreeMap<u64, oneshot::Sender<Call>>,
     rounds: u64,
     goes: Option<Going>,
+    /// Why the last look at who is before this process in the queue has failed.
+    trouble: Option<StoreError>,
 }
 
 /// The [`Round`] that goes on, and when one of those in it was last seen to be polled.
@@ -98,6 +100,12 @@ impl Lines {
         let line = named.lines.entry(name.clone()).or_default().clone();
         let number = line.numbers().take();
         Number { line, number }
+    }
+
+    /// Why the process that stands in this line does not know who is before it in the queue, if it does not.
+    pub(super) fn trouble(&self, name: &LeaseName) -> Option<StoreError> {
+        let named = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        named.lines.get(name)?.numbers().trouble.clone()
     }
 }
 
@@ -247,6 +255,11 @@ impl Round {
     /// Leaves the watch to the next turn, if one follows this.
     pub(super) fn keep_watched(&self, watched: Option<Watched>) {
         *self.line.watched() = watched;
+    }
+
+    /// What came of a look at who is before this process in the queue.
+    pub(super) fn looked(&self, trouble: Option<StoreError>) {
+        self.line.numbers().trouble = trouble;
     }
 
     /// One of those in it was polled.

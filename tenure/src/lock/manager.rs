@@ -73,8 +73,8 @@ impl LockManager {
     /// time-out: one, or one more each under [`Fairness::Fair`](crate::Fairness::Fair) and with an owner tag.
     ///
     /// # Errors
-    /// [`LockError::TimedOut`] if it was not free in time; [`LockError::Store`] if the store failed at that look and no time
-    /// was left; the others as they say.
+    /// [`LockError::TimedOut`] if others had it all the time, with who had it; [`LockError::Store`] if that look failed and no time
+    /// was left, or if the store failed, or did not answer, to the end of the patience; the others as they say.
     pub async fn try_lock_for(&self, name: impl AsRef<str>, patience: Duration) -> Result<Lock, LockError> {
         self.take(name.as_ref(), Queueing::Line, Some(patience)).await
     }

@@ -11,6 +11,7 @@ mod guard;
 mod line;
 mod manager;
 mod owner;
+mod patience;
 mod standby;
 mod tag;
 mod timing;

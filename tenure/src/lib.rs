@@ -22,6 +22,7 @@
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 //! let store = Registry::connect("sqlite:/var/lib/app/leases.db").await?;
+//! // Once, with the tables of the ledger: SqliteFence::install(&connection)?
 //! let fence = SqliteFence::new("/var/lib/app/ledger.db")?;
 //! let ledger = ResourceName::new("ledger")?;
 //! let election = Election::builder("nightly-settlement", store).build()?;

@@ -1,5 +1,6 @@
 //! What can go wrong in SQLite, and what the contract calls it.
 
+use crate::fence::FENCE_TABLE;
 use crate::record::RecordFault;
 use rusqlite::{Error, ErrorCode};
 use std::io;
@@ -108,6 +109,9 @@ impl Trouble {
 
 /// What a failure of SQLite is in the words of the contract.
 pub(crate) fn fault(error: &Error) -> Fault {
+    if is_missing_fence(error) {
+        return Fault::Invalid;
+    }
     if is_missing_table_or_column(error) {
         return Fault::Unreadable;
     }
@@ -127,6 +131,18 @@ pub(crate) fn fault(error: &Error) -> Fault {
         Some(ErrorCode::CannotOpen) => Fault::Unreachable,
         _ => Fault::Internal,
     }
+}
+
+/// The database is the user's own, and its table of marks was not made yet: nothing is damaged.
+fn is_missing_fence(error: &Error) -> bool {
+    let message = match error {
+        Error::SqlInputError { msg, .. } => msg,
+        Error::SqliteFailure(_, Some(message)) => message,
+        _ => return false,
+    };
+    message
+        .strip_prefix("no such table: ")
+        .is_some_and(|table| table.rsplit('.').next() == Some(FENCE_TABLE))
 }
 
 /// SQLite has no code for it. The statements themselves are right: it is the file that another hand changed.
@@ -170,7 +186,11 @@ fn words(subject: &str, path: &str, fault: Fault, error: &Error) -> String {
         }
         Fault::Unreachable => "it cannot be opened; see that the directory exists and is mounted",
         Fault::Busy => "another process holds its lock",
-        Fault::TimedOut | Fault::Unauthenticated | Fault::Unsupported | Fault::Invalid | Fault::Internal => {
+        // See [`is_missing_fence`].
+        Fault::Invalid => {
+            "it has no table of marks yet; make it once, with your other tables: SqliteFence::install, or tenure fence claim"
+        }
+        Fault::TimedOut | Fault::Unauthenticated | Fault::Unsupported | Fault::Internal => {
             "see the disk and the kernel's log"
         }
     };

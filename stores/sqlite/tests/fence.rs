@@ -222,6 +222,29 @@ fn write(connection: &mut Connection, fence: &SqliteFence, ledger: &Ledger, term
     1
 }
 
+/// Also where it was there when the fence was opened.
+#[tokio::test]
+async fn a_database_without_a_table_of_marks_is_not_called_damaged() {
+    let ledger = Ledger::new("WAL");
+    let fence = ledger.fence();
+    ledger.scratch.sql("DROP TABLE tenure_fence");
+    let unopened = SqliteFence::new(ledger.scratch.file()).unwrap_err();
+    let unclaimed = fence.claim(&ledger.resource, &term(3)).await.unwrap_err();
+    let mut connection = ledger.connection();
+    let transaction = begin(&mut connection, TransactionBehavior::Immediate);
+    let not_entered = fence.enter(&transaction, &ledger.resource, &term(3)).unwrap_err();
+    for error in [unopened, unclaimed, not_entered] {
+        let FenceError::Store(error) = error else {
+            panic!("{error}")
+        };
+        assert_eq!(error.fault, Fault::Invalid, "{error}");
+        assert!(error.message.contains("no table of marks yet"), "{error}");
+        for word in ["damaged", "move it"] {
+            assert!(!error.message.contains(word), "{error}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_mark_that_is_no_token_admits_nobody() {
     let ledger = Ledger::new("WAL");

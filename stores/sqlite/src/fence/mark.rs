@@ -12,6 +12,9 @@ use tenure_core::{
     check_owner, decide_claim, decide_entry, horizon,
 };
 
+/// The name of their table.
+pub(crate) const FENCE_TABLE: &str = "tenure_fence";
+
 pub(super) const TABLE: &str = "
 CREATE TABLE IF NOT EXISTS tenure_fence (
     resource        TEXT    NOT NULL PRIMARY KEY,

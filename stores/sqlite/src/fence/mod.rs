@@ -16,6 +16,7 @@ use crate::seat::Seat;
 use crate::transaction;
 use crate::trouble::Trouble;
 use connection::{Marks, reconnect_marks};
+pub(crate) use mark::FENCE_TABLE;
 use mark::ruled;
 use refusals::Noter;
 use rusqlite::Connection;
@@ -128,17 +129,6 @@ impl SqliteFence {
 
     fn failure(&self, resource: &ResourceName, trouble: Trouble) -> FenceError {
         FenceError::Store(trouble.into_error(&format!("fence \"{resource}\""), &self.shown))
-    }
-
-    fn without_table(&self, trouble: Trouble) -> StoreError {
-        let error = trouble.into_error("the fence", &self.shown);
-        match error.fault {
-            Fault::Unreadable => StoreError {
-                message: format!("{}; SqliteFence::install makes its table", error.message),
-                ..error
-            },
-            _ => error,
-        }
     }
 
     async fn patiently<T: Send>(

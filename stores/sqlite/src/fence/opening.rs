@@ -41,7 +41,7 @@ impl SqliteOptions {
         });
         match looked {
             Ok(()) => Ok(fence),
-            Err(trouble) => Err(fence.without_table(trouble).into()),
+            Err(trouble) => Err(trouble.into_error("the fence", &fence.shown).into()),
         }
     }
 }
@@ -50,8 +50,8 @@ impl SqliteFence {
     /// A fence over the existing database at `path`, in which [`install`](Self::install) has been run.
     ///
     /// # Errors
-    /// [`FenceError::Store`]: the file cannot be opened, is read-only, is locked for seconds, has no fence, can be reached
-    /// by other paths (hard links, a mount of the file itself), or is on a network file system, or one that a program serves
+    /// [`FenceError::Store`]: the file cannot be opened, is read-only, is locked for seconds, has no table of marks
+    /// ([`Fault::Invalid`]), can be reached by other paths (hard links, a mount of the file itself), or is on a network file system, or one that a program serves
     /// and that is not [trusted](SqliteOptions::open_fence). Nothing was changed.
     pub fn new(path: impl AsRef<Path>) -> Result<Self, FenceError> {
         SqliteOptions::new(path.as_ref()).open_fence()

@@ -176,6 +176,7 @@ pub use tenure_core::{
     Answer, Attempt, Authority, Bump, Candidate, CandidateId, Cause, Certainty, Claimed, Cursor, Departure,
     End, Event, Fault, Fence, FenceError, FencingToken, Grant, Horizon, Incarnation, Lease, LeaseName,
     LeasePurge, LeaseStore, ListedMark, Mark, MarkPage, Moment, NameError, NameFault, Note, NoteTooLong,
+pub use opening::{NotOpened, open_patiently};
     Occupancy, Predecessor, Priority, PriorityError, Promises, Released, ResourceName, StoreError, Term,
     Timing, TimingError, TimingOptions, TokenError, Ttl, TtlError, Violation,
 };

@@ -2,7 +2,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tenure::{Fault, Registry, SharedStore, StoreError};
+use tenure::{Fault, NotOpened, Registry, SharedStore, StoreError, open_patiently};
 use tokio::time::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -97,9 +97,37 @@ async fn a_store_that_stays_away_is_tried_ever_less_often_until_the_patience_is_
     assert_eq!(error.fault, Fault::Unreachable);
     assert_eq!(error.message, "nobody answers; gave up after 60.0s");
     assert_eq!(began.elapsed().as_secs(), MINUTE.as_secs());
-    // Pauses of 0.5, 1, 2, 4 and then 5 s, each longer by half a second at most: of them 13 or 14 fit.
+    // Pauses of 0.5, 1, 2, 4 and then 5 s, each longer by half a second at most: of them 13 or 14 fit, and one that is cut short.
     let attempts = attempts.load(Ordering::SeqCst);
-    assert!((14..=15).contains(&attempts), "{attempts} attempts");
+    assert!((15..=16).contains(&attempts), "{attempts} attempts");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_comes_back_in_the_last_pause_is_opened() {
+    let (began, mut failures) = (Instant::now(), 0);
+    let open = || async {
+        let is_back = began.elapsed() > MINUTE - Duration::from_millis(1);
+        is_back
+            .then_some(())
+            .ok_or_else(|| StoreError::not_applied(Fault::Unreachable, "nobody answers"))
+    };
+    let opened = open_patiently(MINUTE, MINUTE, open, |_, _| failures += 1).await;
+    assert_eq!(opened, Ok(()));
+    assert!(failures > 10, "{failures}");
+    // One that is silent then is not waited for.
+    let open = || async {
+        if began.elapsed() > 2 * MINUTE {
+            std::future::pending::<()>().await;
+        }
+        away(String::new()).await.map(drop)
+    };
+    let silent = open_patiently(2 * MINUTE, MINUTE, open, |_, _| {}).await;
+    assert!(matches!(silent, Err(NotOpened::GaveUp(Some(_)))), "{silent:?}");
+    assert!(
+        began.elapsed() <= 3 * MINUTE + Duration::from_secs(1),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,11 +9,8 @@ use crate::manager;
 use crate::output::Voice;
 use crate::place::Place;
 use std::time::Duration;
-use tenure::{Event, LeaseName, SharedStore, StoreError, Timing};
-use tokio::time::{Instant, sleep, timeout_at};
-
-/// The longest pause between two tries, each twice as long as the one before it.
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+use tenure::{Event, LeaseName, NotOpened, SharedStore, StoreError, Timing, open_patiently};
+use tokio::time::Instant;
 
 /// A store that has answered.
 pub(super) struct Opened {
@@ -41,53 +38,46 @@ pub(super) async fn open(
     voice: Voice,
 ) -> Result<Opened, Failure> {
     let (since, mut story) = (Instant::now(), Story::default());
-    let deadline = match patience {
-        Patience::Limited(wait) => since.checked_add(wait),
-        Patience::Endless | Patience::OneAttempt => None,
+    let (wait, first_attempt_max) = match patience {
+        // The first attempt is made however short the time is.
+        Patience::Limited(wait) => (
+            wait,
+            wait.saturating_add(timing.request_timeout() * ATTEMPT_REQUESTS),
+        ),
+        Patience::Endless => (Duration::MAX, Duration::MAX),
+        Patience::OneAttempt => {
+            let store = place.open().await?;
+            return Ok(opened(store, since, story));
+        }
     };
-    // The first attempt is made however short the time is.
-    let mut attempt_until = deadline.map(|deadline| deadline + timing.request_timeout() * ATTEMPT_REQUESTS);
-    let over = |error| gave_up(error, name, Some(since.elapsed()));
-    let mut last = None;
-    let mut pause = timing.retry_every().min(PAUSE_MAX);
-    loop {
-        let error = match by(attempt_until, place.open()).await {
-            Some(Ok(store)) => {
-                story.opened();
-                let waiting = Waiting { since, story };
-                return Ok(Opened { store, waiting });
-            }
-            Some(Err(error)) if patience == Patience::OneAttempt || error.fault.is_misconfiguration() => {
-                return Err(error.into());
-            }
-            Some(Err(error)) => of_lease(error, name),
-            None => return Err(over(last.unwrap_or_else(|| silent(name)))),
-        };
+    let mut is_first = true;
+    let failed = |error: &StoreError, retry_in| {
         let event = Event::AttemptFailed {
             name: name.clone(),
-            error: error.clone(),
-            retry_in: pause,
+            error: of_lease(error.clone(), name),
+            retry_in,
         };
         story.take_in(event, patience, voice);
-        if last.replace(error.clone()).is_none() {
+        if std::mem::take(&mut is_first) {
             // It takes part: whoever has started it need not wait for the store as well.
             manager::ready();
             manager::status("waits for the store");
         }
-        attempt_until = deadline;
-        if by(deadline, sleep(pause)).await.is_none() {
-            return Err(over(error));
+    };
+    match open_patiently(wait, first_attempt_max, || place.open(), failed).await {
+        Ok(store) => Ok(opened(store, since, story)),
+        Err(NotOpened::Misconfigured(error)) => Err(error.into()),
+        Err(NotOpened::GaveUp(last)) => {
+            let error = last.map_or_else(|| silent(name), |error| of_lease(error, name));
+            Err(gave_up(error, name, Some(since.elapsed())))
         }
-        pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 
-/// What comes of `work` until then.
-async fn by<T>(until: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
-    match until {
-        Some(until) => timeout_at(until, work).await.ok(),
-        None => Some(work.await),
-    }
+fn opened(store: SharedStore, since: Instant, mut story: Story) -> Opened {
+    story.opened();
+    let waiting = Waiting { since, story };
+    Opened { store, waiting }
 }
 
 /// What is said of a lease names it.

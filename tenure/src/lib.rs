@@ -82,12 +82,15 @@
 //! tokio::select! {
 //!     outcome = election.run(|leadership| settle(leadership.term())) => outcome?,
 //!     _ = terminated.recv() => {}
+//! // For `tenure history`, which otherwise shows no terms of this program.
+//! let history = tokio::spawn(election.keep_history());
 //! }
 //! // What did not end is dropped by now. This waits until the lease is given back, for a ttl at most.
 //! election.close().await;
 //! # Ok(())
 //! # }
 //! ```
+//! history.await?;
 //!
 //! # Features
 //!
@@ -128,7 +131,7 @@
 //! | `--trace` | the feature `trace` |
 //!
 //! What is missing there is the command's alone. `tenure history` shows the terms of an election of this crate where the program
-//! spawns [`History::keep`], and those of locks never.
+//! spawns [`Election::keep_history`], and those of locks never.
 //!
 //! # Other names
 //!
@@ -162,7 +165,7 @@ pub use clock::sleep_until;
 pub use election::{
     BuildError, CampaignError, Election, ElectionBuilder, Leadership, Observation, Observer, PATIENCE_AT_DROP,
 };
-pub use history::{History, NotedTerm, PastTerm, TERMS_KEPT};
+pub use history::{History, NotedTerm, PastTerm, TERMS_KEPT, TermEnd};
 pub use identity::{candidate, default_candidate_id};
 pub use lock::{
     Fairness, LOCKS_MAX, Lock, LockError, LockManager, LockManagerBuilder, LockOwner, LockTiming,

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tenure::core::{Acquire, Acquired, Attempt, CandidateId, Lease, Note, Release, Released};
 use tenure::{
     Election, Fairness, FencingToken, History, LeaseName, LockManager, NotedTerm, Priority, SharedStore,
-    Standby, TERMS_KEPT, Ttl,
+    Standby, TERMS_KEPT, TermEnd, Ttl,
 };
 use tenure_testkit::eventually_async;
 
@@ -34,8 +34,8 @@ async fn begin(store: &SharedStore, number: u64) -> Option<NotedTerm> {
 }
 
 async fn end(store: &SharedStore, noted: NotedTerm) {
-    let led = Duration::from_millis(5);
-    history(store).end(noted, led, "given back").await.unwrap();
+    let end = TermEnd::new(Duration::from_millis(5), "given back");
+    history(store).end(noted, &end).await.unwrap();
 }
 
 /// So many terms, with tokens from this number on.
@@ -266,11 +266,35 @@ async fn only_what_tenure_writes_is_a_place() {
 }
 
 #[tokio::test]
+async fn an_end_is_read_as_it_was_noted_and_as_older_versions_note_it() {
+    let (site, led) = (Site::new(), Duration::from_millis(5));
+    let store = site.store();
+    let old = "given back: the command ended with exit status: 3";
+    take_and_give_back(&store, "school/terms/00", "head", &format!("1 ended 5 {old}")).await;
+    let mut expected = vec![TermEnd::new(led, old)];
+    for end in [
+        TermEnd::new(led, "given back").exit_code(Some(3)),
+        TermEnd::new(led, "exit=none of this is a code"),
+        TermEnd::new(led, "").exit_code(Some(0)),
+    ] {
+        let number = u64::try_from(expected.len()).unwrap() + 1;
+        let noted = begin(&store, number).await.unwrap();
+        history(&store).end(noted, &end).await.unwrap();
+        expected.push(end);
+    }
+    let terms = history(&store).read().await.unwrap();
+    let ends: Vec<_> = terms.into_iter().rev().filter_map(|term| term.end).collect();
+    assert_eq!(ends, expected);
+    // Older versions read everything behind the time as words.
+    let record = site.record("school/terms/01").await.unwrap();
+    assert_eq!(record.note.as_str(), "2 ended 5 exit=3 given back");
+}
+
+#[tokio::test]
 async fn an_election_of_the_library_has_its_terms_noted_where_it_is_asked_to() {
     let site = Site::new();
     let election = site.election("first");
-    let history = || History::new(site.store(), name("job"));
-    let keeping = tokio::spawn(history().keep(&election));
+    let keeping = tokio::spawn(election.keep_history());
     let first = soon("the first term", election.campaign()).await.unwrap();
     let token = first.token();
     first.step_down().await;
@@ -287,12 +311,11 @@ async fn an_election_of_the_library_has_its_terms_noted_where_it_is_asked_to() {
     soon("its loss", second.lost()).await;
     drop(second);
     election.close().await;
-    drop(election);
     soon("the last note", keeping).await.unwrap();
-    let terms = history().read().await.unwrap();
+    let terms = History::new(site.store(), name("job")).read().await.unwrap();
     let ends: Vec<&str> = terms
         .iter()
-        .map(|term| term.end.as_ref().map_or("none", |(_, end)| end))
+        .map(|term| term.end.as_ref().map_or("none", |end| &end.words))
         .collect();
     assert!(
         ends[0].starts_with("lost: ") && ends[1] == "given back",

@@ -10,8 +10,15 @@ use std::time::Duration;
 /// Before what its status is.
 const COMMAND_ENDED: &str = "the command ended with ";
 
-/// How a term ended.
-pub(super) fn in_words(ending: &Ending) -> String {
+/// How a term ended, and what its command ended with; of one whose command could not be started nothing is known.
+pub(super) fn told(ending: Option<&Ending>) -> (String, Option<u8>) {
+    ending.map_or_else(
+        || ("the command could not be started".to_owned(), None),
+        |ending| (in_words(ending), code_at(ending)),
+    )
+}
+
+fn in_words(ending: &Ending) -> String {
     match ending {
         Ending::ByItself(status, left) => format!("given back: {}", by_itself(*status, *left)),
         Ending::OnSignal(status) => format!("given back on a signal: {}", by_itself(*status, 0)),
@@ -38,7 +45,15 @@ fn by_itself(status: ExitStatus, left: usize) -> String {
     }
 }
 
-/// The code that these words tell of: none where the command was ended, or was not started.
+/// What the command ended with: none where it was ended, or was not started.
+fn code_at(ending: &Ending) -> Option<u8> {
+    match ending {
+        Ending::ByItself(status, _) | Ending::OnSignal(status) => Some(code_of(*status)),
+        Ending::NotBegun(_) | Ending::Ended(_) | Ending::Unkillable => None,
+    }
+}
+
+/// The code that these words tell of, in a record of a version that noted it in no other way.
 pub(super) fn code_in(words: &str) -> Option<u8> {
     let (_, status) = words.split_once(COMMAND_ENDED)?;
     let number = |rest: &str| {

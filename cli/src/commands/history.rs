@@ -43,7 +43,7 @@ pub(crate) async fn history(
     };
     output::print(&match form {
         Form::Text if terms.is_empty() => output::line(&format!(
-            "lease \"{name}\": no term was noted in {} (tenure run notes them; tenure lock does not, nor programs without History::keep)",
+            "lease \"{name}\": no term was noted in {} (tenure run notes them; tenure lock does not, nor programs without Election::keep_history)",
             viewed.shown()
         )),
         Form::Text => table(&terms, latest),
@@ -69,7 +69,7 @@ fn table(terms: &[PastTerm], latest: Latest) -> String {
     let mut lines = vec![["TOKEN", "HOLDER", "BEGAN", "LED FOR", "END"].map(str::to_owned)];
     lines.extend(terms.iter().map(|term| {
         let (led, end) = match &term.end {
-            Some((led, end)) => (short(*led), clean(end)),
+            Some(end) => (short(end.led), clean(&end.words)),
             None if latest == Latest::Leads(term.token) => (short(term.began_ago), "leads".to_owned()),
             None if latest == Latest::JustReleased(term.token) => ("?".to_owned(), "no word yet".to_owned()),
             None => ("?".to_owned(), "no word: killed, or cut off".to_owned()),
@@ -91,9 +91,9 @@ fn in_json_of(term: &PastTerm, latest: Latest) -> Value {
         "token": term.token.number(),
         "holder": term.holder.as_str(),
         "began_ago_ms": in_json(term.began_ago),
-        "led_for_ms": term.end.as_ref().map(|(led, _)| in_json(*led)),
-        "end": term.end.as_ref().map(|(_, end)| end.as_str()),
-        "exit_code": term.end.as_ref().and_then(|(_, end)| code_in(end)),
+        "led_for_ms": term.end.as_ref().map(|end| in_json(end.led)),
+        "end": term.end.as_ref().map(|end| end.words.as_str()),
+        "exit_code": term.end.as_ref().and_then(|end| end.exit_code.or_else(|| code_in(&end.words))),
         "leads": latest == Latest::Leads(term.token),
     })
 }

@@ -1,13 +1,13 @@
 //! The terms of an election of the library, noted as those of the command are.
 
-use super::{History, NotedTerm};
-use crate::Election;
+use super::{History, NotedTerm, TermEnd};
+use crate::driver::DriverHandle;
 use crate::loss::Why;
-use std::future::Future;
+use crate::sync::{broadcast, select, timeout};
 use std::time::Duration;
-use tenure_core::{Cause, Event, FencingToken};
-use tokio::sync::broadcast::error::RecvError;
-use tokio::time::{Instant, timeout};
+use tenure_core::{CandidateId, Cause, Event, FencingToken};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::time::Instant;
 
 /// Longest wait for a note; what the store does not take in time is left out.
 const NOTE_TIME_MAX: Duration = Duration::from_secs(1);
@@ -19,42 +19,46 @@ struct Present {
     noted: Option<NotedTerm>,
 }
 
-impl History {
-    /// Notes every term of this candidacy from now on, for [`read`](Self::read) and `tenure history`: who led, when, and how it
-    /// ended. Spawn it, and at the end close the election, drop it, and await this, or the end of the last term may be missing.
-    ///
-    /// It ends when the election is dropped. Nothing of the election waits for it. Each term costs five requests; one
-    /// that the store does not take within a second is left out.
-    pub fn keep(self, election: &Election) -> impl Future<Output = ()> + Send + use<> {
-        let (mut events, candidate) = (election.events(), election.candidate().id.clone());
-        async move {
-            let mut present: Option<Present> = None;
-            loop {
-                match events.recv().await {
-                    Ok(Event::Acquired { grant, .. }) => {
-                        let began = Instant::now();
-                        let noting = timeout(NOTE_TIME_MAX, self.begin(&candidate, grant.token));
-                        let noted = noting.await.ok().and_then(Result::ok).flatten();
-                        present = Some(Present {
-                            token: grant.token,
-                            began,
-                            noted,
-                        });
-                    }
-                    Ok(Event::Ended { token, cause, .. }) => {
-                        if let Some(present) = present.take_if(|present| present.token == token)
-                            && let Some(noted) = present.noted
-                        {
-                            let led = present.began.elapsed();
-                            let words = in_words(&cause);
-                            let _left_out = timeout(NOTE_TIME_MAX, self.end(noted, led, &words)).await;
-                        }
-                    }
-                    // Too many have waited: a term may be missing.
-                    Ok(_) | Err(RecvError::Lagged(_)) => {}
-                    Err(RecvError::Closed) => return,
+/// Notes every term of a candidacy, until its driver is gone.
+pub(crate) async fn keep(
+    history: History,
+    candidate: CandidateId,
+    mut events: broadcast::Receiver<Event>,
+    driver: DriverHandle,
+) {
+    let mut present: Option<Present> = None;
+    loop {
+        let event = select! {
+            biased;
+            event = events.recv() => event.map_err(|error| match error {
+                RecvError::Closed => TryRecvError::Closed,
+                RecvError::Lagged(missed) => TryRecvError::Lagged(missed),
+            }),
+            // What it told last may have come since the look before.
+            () = driver.gone() => events.try_recv(),
+        };
+        match event {
+            Ok(Event::Acquired { grant, .. }) => {
+                let began = Instant::now();
+                let noting = timeout(NOTE_TIME_MAX, history.begin(&candidate, grant.token));
+                let noted = noting.await.ok().and_then(Result::ok).flatten();
+                present = Some(Present {
+                    token: grant.token,
+                    began,
+                    noted,
+                });
+            }
+            Ok(Event::Ended { token, cause, .. }) => {
+                if let Some(present) = present.take_if(|present| present.token == token)
+                    && let Some(noted) = present.noted
+                {
+                    let end = TermEnd::new(present.began.elapsed(), in_words(&cause));
+                    let _left_out = timeout(NOTE_TIME_MAX, history.end(noted, &end)).await;
                 }
             }
+            // Too many have waited: a term may be missing.
+            Ok(_) | Err(TryRecvError::Lagged(_)) => {}
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return,
         }
     }
 }

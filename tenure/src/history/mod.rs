@@ -12,9 +12,12 @@
 
 mod keep;
 
+pub(crate) use keep::keep;
+
 use crate::identity;
 use crate::lock::{CANDIDATES, Standby};
 use crate::registry::SharedStore;
+use std::fmt;
 use std::time::Duration;
 use tenure_core::{
     Acquire, Acquired, Attempt, CandidateId, Cursor, FencingToken, Lease, LeaseName, Listed, Note, Occupancy,
@@ -33,6 +36,9 @@ const RECORDS_MAX: u16 = 1_000;
 /// Records that are tried for a new term: those of terms that have only just begun are not free.
 const SLOTS_TRIED_MAX: usize = 3;
 
+/// Before the exit code in a record.
+const EXIT: &str = "exit=";
+
 /// Longest text about the end of a term that is kept: of up to four bytes each, they leave room in a note.
 const END_CHARACTERS_MAX: usize = 200;
 
@@ -45,6 +51,14 @@ pub struct History {
     name: LeaseName,
 }
 
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("History")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A term that was noted, to be [ended](History::end).
 #[derive(Debug)]
 pub struct NotedTerm {
@@ -54,6 +68,7 @@ pub struct NotedTerm {
 
 /// A term of the past, or the present one.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct PastTerm {
     /// Who led.
     pub holder: CandidateId,
@@ -61,8 +76,60 @@ pub struct PastTerm {
     pub token: FencingToken,
     /// When it began, by the store's clock.
     pub began_ago: Duration,
-    /// How long it was and how it ended; none if nothing was said of that.
-    pub end: Option<(Duration, String)>,
+    /// How it ended; none if nothing was said of that.
+    pub end: Option<TermEnd>,
+}
+
+/// How a term ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct TermEnd {
+    /// How long it was.
+    pub led: Duration,
+    /// For people. No program is to read anything out of them.
+    pub words: String,
+    /// What the work ended with, as an exit code; none where it was ended, or has none.
+    pub exit_code: Option<u8>,
+}
+
+impl TermEnd {
+    /// After which time, and in which words.
+    pub fn new(led: Duration, words: impl Into<String>) -> Self {
+        Self {
+            led,
+            words: words.into(),
+            exit_code: None,
+        }
+    }
+
+    /// What the work ended with.
+    #[must_use]
+    pub fn exit_code(self, code: Option<u8>) -> Self {
+        Self {
+            exit_code: code,
+            ..self
+        }
+    }
+
+    /// As a record has it. What a version does not know is a word more for it, before the words for people.
+    fn to_note(&self, token: FencingToken) -> Note {
+        let code = self
+            .exit_code
+            .map_or(String::new(), |code| format!("{EXIT}{code} "));
+        let words = self.words.chars().take(END_CHARACTERS_MAX);
+        let words: String = words.map(|c| if c.is_control() { ' ' } else { c }).collect();
+        note(format!("{token} ended {} {code}{words}", self.led.as_millis()))
+    }
+
+    fn of_note(led: &str, rest: &str) -> Option<Self> {
+        let end = Self::new(Duration::from_millis(led.parse().ok()?), rest);
+        let (first, words) = rest.split_once(' ').unwrap_or((rest, ""));
+        let code = first.strip_prefix(EXIT).and_then(|code| code.parse().ok());
+        Some(match code {
+            Some(code) => Self::new(end.led, words).exit_code(Some(code)),
+            None => end,
+        })
+    }
 }
 
 impl History {
@@ -123,11 +190,11 @@ impl History {
         Ok(None)
     }
 
-    /// Notes how a term has ended, after which time: three requests.
+    /// Notes how a term has ended: three requests.
     ///
     /// # Errors
     /// The store did not note it.
-    pub async fn end(&self, noted: NotedTerm, led: Duration, how: &str) -> Result<(), StoreError> {
+    pub async fn end(&self, noted: NotedTerm, end: &TermEnd) -> Result<(), StoreError> {
         let NotedTerm { mut record, token } = noted;
         // Somebody may have taken it for a lease of their own, or for a later term: that one counts.
         let found = self.store.get(&record.name).await?;
@@ -135,9 +202,7 @@ impl History {
             return Ok(());
         }
         record.attempt = record.attempt.next();
-        let how = how.chars().take(END_CHARACTERS_MAX);
-        let how: String = how.map(|c| if c.is_control() { ' ' } else { c }).collect();
-        record.note = note(format!("{token} ended {} {how}", led.as_millis()));
+        record.note = end.to_note(token);
         if let Acquired::Granted(grant) = self.store.acquire(&record).await? {
             let release = Release {
                 name: record.name,
@@ -209,13 +274,10 @@ fn past_term(record: &Lease) -> Option<PastTerm> {
     let token = words.next()?.parse().ok()?;
     let end = match (words.next()?, words.next(), words.next()) {
         ("began", None, None) => None,
-        ("ended", Some(led), how) => {
-            let led = Duration::from_millis(led.parse().ok()?);
-            Some((led, how.unwrap_or_default().to_owned()))
-        }
+        ("ended", Some(led), rest) => Some(TermEnd::of_note(led, rest.unwrap_or_default())?),
         _ => return None,
     };
-    let led = end.as_ref().map_or(Duration::ZERO, |(led, _)| *led);
+    let led = end.as_ref().map_or(Duration::ZERO, |end| end.led);
     Some(PastTerm {
         holder: record.holder.id.clone(),
         token,

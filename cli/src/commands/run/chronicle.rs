@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::{Election, FencingToken, History, NotedTerm, SharedStore};
+use tenure::{Election, FencingToken, History, NotedTerm, SharedStore, TermEnd};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -34,10 +34,10 @@ impl Chronicle {
     }
 
     /// Notes how a term has ended, when its lease was given back. What the store does not take in time is left out.
-    pub(super) async fn end(&self, entry: Entry, led: Duration, how: &str) {
+    pub(super) async fn end(&self, entry: Entry, end: &TermEnd) {
         let noting = async {
             if let Ok(Some(noted)) = entry.0.await {
-                let _left_out = self.history.end(noted, led, how).await;
+                let _left_out = self.history.end(noted, end).await;
             }
         };
         let _left_out = timeout(self.time_max, noting).await;

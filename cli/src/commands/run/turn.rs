@@ -6,7 +6,7 @@ use super::opening::Waiting;
 use super::order;
 use super::waiting::Waited;
 use crate::arguments::{Again, Patience};
-use crate::commands::ends::{code_of, in_words, kept_in_words};
+use crate::commands::ends::{code_of, kept_in_words, told};
 use crate::endpoint::{Board, Left};
 use crate::exit::{Code, Failure, of_signal};
 use crate::manager;
@@ -20,7 +20,9 @@ use serde_json::json;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::{Election, Event, FencingToken, Leadership, LeaseName, LockManager, Priority, SharedStore};
+use tenure::{
+    Election, Event, FencingToken, Leadership, LeaseName, LockManager, Priority, SharedStore, TermEnd,
+};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::time::Instant;
@@ -142,10 +144,7 @@ impl Turn<'_> {
             unreachable!("supervision keeps nothing of a term once it is over");
         };
         let (name, token) = (leadership.name().clone(), leadership.token());
-        let how = supervised.as_ref().map_or_else(
-            |_| "the command could not be started".to_owned(),
-            |(ending, _)| in_words(ending),
-        );
+        let (how, code) = told(supervised.as_ref().ok().map(|(ending, _)| ending));
         let as_wished = matches!(
             supervised,
             Ok((
@@ -158,7 +157,8 @@ impl Turn<'_> {
             // At once: who asks meanwhile how the night went is not to be told that it goes on.
             if let (Some(chronicle), Some(noted)) = (&self.chronicle, noted.take()) {
                 let how = kept_in_words(*status, *left, linger);
-                chronicle.end(noted, led, &how).await;
+                let end = TermEnd::new(led, how).exit_code(Some(code_of(*status)));
+                chronicle.end(noted, &end).await;
             }
             self.lingers(&name, token, *status, linger);
             self.linger(&leadership, linger).await;
@@ -181,7 +181,9 @@ impl Turn<'_> {
             span.end(&how, !as_wished);
         }
         if let (Some(chronicle), Some(noted)) = (&self.chronicle, noted) {
-            chronicle.end(noted, led, &how).await;
+            chronicle
+                .end(noted, &TermEnd::new(led, how).exit_code(code))
+                .await;
         }
         Ok(self.taken(ending?, led, &name, token))
     }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | one of several processes to do a job, once or for ever | [`Election`] |
 //! | locks, one or many thousands | [`LockManager`] |
-//! | to see who leads, and not to take part | [`Observer::of`]; of a lock [`LockManager::holder`] |
+//! | to see who leads or has a lock, and not to take part | [`Observer::of`]; by one look [`LockManager::holder`] |
 //! | a store by its URL | [`Registry::connect`]; [`Registry::connect_within`] waits for one that is away |
 //! | late writes to be refused | a [`Fence`]: [`Leadership::claim`], [`Lock::claim`] |
 //!
@@ -76,21 +76,24 @@
 //! # async fn settle(term: Term) {}
 //! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 //! let mut terminated = signal(SignalKind::terminate())?;
-//! // A program that is started in an outage waits for the store, for five minutes here.
-//! let store = Registry::connect_within("postgres://db1/jobs", Duration::from_secs(300)).await?;
+//! // A program that is started in an outage waits for the store, for five minutes here, and ends at a signal also then.
+//! let store = tokio::select! {
+//!     store = Registry::connect_within("postgres://db1/jobs", Duration::from_secs(300)) => store?,
+//!     _ = terminated.recv() => return Ok(()),
+//! };
 //! let election = Election::builder("nightly-settlement", store).build()?;
+//! // For `tenure history`, which otherwise shows no terms of this program.
+//! let history = tokio::spawn(election.keep_history());
 //! tokio::select! {
 //!     outcome = election.run(|leadership| settle(leadership.term())) => outcome?,
 //!     _ = terminated.recv() => {}
-//! // For `tenure history`, which otherwise shows no terms of this program.
-//! let history = tokio::spawn(election.keep_history());
 //! }
 //! // What did not end is dropped by now. This waits until the lease is given back, for a ttl at most.
 //! election.close().await;
+//! history.await?;
 //! # Ok(())
 //! # }
 //! ```
-//! history.await?;
 //!
 //! # Features
 //!
@@ -117,7 +120,8 @@
 //! | option of `tenure run` or `tenure lock` | here |
 //! |---|---|
 //! | `--store` | [`Registry::connect_within`] |
-//! | `--ttl`, `--renew`, `--grace` | [`TimingOptions`] for [`ElectionBuilder::timing`], [`LockTimingOptions`] for [`LockManagerBuilder::timing`] |
+//! | `--ttl`, `--renew`, `--grace` of `tenure run` | [`TimingOptions`] for [`ElectionBuilder::timing`] |
+//! | `--ttl`, `--renew` of `tenure lock` | [`LockTimingOptions`] for [`LockManagerBuilder::timing`]; the grace of a manager's locks is always a sixth of the ttl |
 //! | `--candidate`, `--note` | the methods of this name of [`ElectionBuilder`] and [`LockManagerBuilder`] |
 //! | `--wait` | [`LockManager::try_lock_for`]; of a campaign a time-out of the runtime's: to drop its future is to withdraw |
 //! | `--no-wait` | [`Election::try_campaign`], [`LockManager::try_lock`] |
@@ -172,6 +176,7 @@ pub use lock::{
     LockTimingOptions, MAX_HOLD_MIN, OwnerTag, Reentrancy, Standby, Turn,
 };
 pub use loss::Loss;
+pub use opening::{NotOpened, open_patiently};
 pub use registry::{Registry, SharedPurge, SharedStore};
 pub use release::ReleaseOutcome;
 pub use tenure_core as core;
@@ -179,7 +184,6 @@ pub use tenure_core::{
     Answer, Attempt, Authority, Bump, Candidate, CandidateId, Cause, Certainty, Claimed, Cursor, Departure,
     End, Event, Fault, Fence, FenceError, FencingToken, Grant, Horizon, Incarnation, Lease, LeaseName,
     LeasePurge, LeaseStore, ListedMark, Mark, MarkPage, Moment, NameError, NameFault, Note, NoteTooLong,
-pub use opening::{NotOpened, open_patiently};
     Occupancy, Predecessor, Priority, PriorityError, Promises, Released, ResourceName, StoreError, Term,
     Timing, TimingError, TimingOptions, TokenError, Ttl, TtlError, Violation,
 };

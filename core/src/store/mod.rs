@@ -23,6 +23,7 @@ pub use traits::{Durability, StoreTraits, Timekeeper, TokenSource, WatchSource};
 pub use watch::{Change, Scope, Watch, WatchEvent};
 
 use crate::LeaseName;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -165,4 +166,11 @@ pub trait LeaseStore: Send + Sync {
     /// # Errors
     /// `work` itself: the store has no such thread, as its requests run where they are awaited. Whoever asked runs it.
     fn run_beside(&self, work: Work) -> Result<(), Work>;
+}
+
+/// By its traits, for whoever keeps one: a store itself may hold passwords.
+impl fmt::Debug for dyn LeaseStore + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LeaseStore").field(&self.traits().kind).finish()
+    }
 }

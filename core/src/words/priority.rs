@@ -65,6 +65,7 @@ impl fmt::Display for Priority {
 ///
 /// Effect on authority: none; nothing was started.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum PriorityError {
     /// It is no number below 65,536.
     NoNumber(ParseIntError),

@@ -40,6 +40,7 @@ pub struct FencingHeader(pub Term);
 ///
 /// Effect on authority: none; the request was not looked at any further.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum HeaderError {
     /// The header is there more than once: it could mean either.
     Repeated {

@@ -12,6 +12,7 @@ use tenure_core::{FencingToken, Horizon, LeaseName, NameError, ResourceName, Sto
 /// Effect on authority: none by itself; but a [`Stale`](Self::Stale) term has certainly been succeeded, and
 /// its work must end.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Refusal {
     /// The method needs a token, and there is none. 428.
     Missing {

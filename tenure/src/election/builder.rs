@@ -23,6 +23,18 @@ pub struct ElectionBuilder {
     pub(crate) recorder: Option<OpenRecorder>,
 }
 
+impl fmt::Debug for ElectionBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ElectionBuilder")
+            .field("name", &self.name)
+            .field("candidate", &self.candidate)
+            .field("timing", &self.timing)
+            .field("note", &self.note)
+            .field("progress_within", &self.progress_within)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Opens a recorder for what is planned.
 pub(crate) type OpenRecorder = Box<dyn FnOnce(&Plan) -> io::Result<Box<dyn Recorder>> + Send>;
 

@@ -9,6 +9,7 @@ use crate::election::BuildError;
 use crate::identity;
 use crate::registry::SharedStore;
 use crate::sync::{broadcast, watch};
+use std::fmt;
 use std::time::Duration;
 use tenure_core::{CandidateId, NameError, Note, NoteTooLong, Priority};
 
@@ -33,6 +34,22 @@ pub struct LockManagerBuilder {
     priority: Priority,
     locks_max: u64,
     meter: fn() -> Meter,
+}
+
+impl fmt::Debug for LockManagerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockManagerBuilder")
+            .field("candidate", &self.candidate)
+            .field("tag", &self.tag)
+            .field("timing", &self.timing)
+            .field("note", &self.note)
+            .field("max_hold", &self.max_hold)
+            .field("reentrancy", &self.reentrancy)
+            .field("fairness", &self.fairness)
+            .field("priority", &self.priority)
+            .field("locks_max", &self.locks_max)
+            .finish_non_exhaustive()
+    }
 }
 
 impl LockManagerBuilder {

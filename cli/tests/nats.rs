@@ -63,6 +63,46 @@ fn one_attempt_after_the_holder_has_died_wins_when_its_ttl_is_over() {
     assert_eq!((second.code, second.stdout.as_str()), (0, "mine\n"), "{second:?}");
 }
 
+/// A new process has seen the records for no time at all, and is told their ages all the same.
+#[test]
+fn a_term_that_ended_long_ago_is_not_told_as_new_in_the_morning() {
+    let server = durable();
+    let sandbox = Sandbox::at("nats-morning", &server.url());
+    assert_eq!(
+        sandbox.tenure(&["run", "job", "--", "sh", "-c", "exit 4"]).code,
+        4
+    );
+    std::thread::sleep(Duration::from_secs(3));
+    let history = json(&sandbox.tenure(&["history", "job", "--output", "json"]).stdout);
+    let term = &history["terms"][0];
+    let [began, led] = ["began_ago_ms", "led_for_ms"].map(|field| term[field].as_u64().unwrap());
+    assert!(began >= led + 1_500, "{term}");
+    let lease = sandbox.lease("job");
+    assert_eq!(lease["state"], "vacant");
+    for age in ["began_ago_ms", "renewed_ago_ms"] {
+        assert!(lease[age].as_u64().unwrap() >= 1_500, "{age}: {lease}");
+    }
+}
+
+/// To a new process its lease is held, for as long as nobody else campaigns.
+#[test]
+fn a_holder_that_was_killed_is_not_told_to_lead_once_its_ttl_is_over() {
+    let server = durable();
+    let sandbox = Sandbox::at("nats-killed", &server.url());
+    let first = sandbox.run(&["--ttl", "4s"], "job", "echo $$ > pid; exec sleep 300");
+    let warden = parent_of(sandbox.pid("pid"));
+    let latest = || json(&sandbox.tenure(&["history", "job", "--output", "json"]).stdout)["terms"][0].clone();
+    eventually(SOON, "it is noted to lead", || latest()["leads"] == true);
+    signal(warden, Signal::STOP);
+    signal(first.pid(), Signal::KILL);
+    signal(warden, Signal::KILL);
+    eventually(SOON, "it is not told to lead", || latest()["leads"] == false);
+    let table = sandbox.tenure(&["history", "job"]).stdout;
+    assert!(table.contains("no word: killed, or cut off"), "{table}");
+    let lease = sandbox.lease("job");
+    assert!(lease["renewed_ago_ms"].as_u64().unwrap() > 4_000, "{lease}");
+}
+
 /// Its place in the queue is held by a lease of its own.
 #[test]
 fn one_attempt_in_order_is_not_kept_out_by_a_dead_waiter_for_ever() {

@@ -26,9 +26,9 @@ pub use fence::{
     bumped, check_owner, decide_claim, decide_entry, horizon, is_counted,
 };
 pub use observed::{
-    CONFLICTS_MAX, Clock, CompareAndSwap, Decide, Decision, Entry, Floor, ListedRecord, Need, ObservedStore,
-    Reading, RecordEvent, RecordPage, RecordWatch, Response, Revision, Round, Seen, Sightings, Version,
-    Written,
+    Ages, CONFLICTS_MAX, Clock, CompareAndSwap, Decide, Decision, Entry, Floor, ListedRecord, Need,
+    ObservedStore, Reading, RecordEvent, RecordPage, RecordWatch, Response, Revision, Round, Seen, Sightings,
+    Version, Written,
 };
 pub use store::{
     Acquire, Acquired, Answer, Ask, Asked, Certainty, Change, Cursor, Durability, End, Fault, Finding,

@@ -1,7 +1,9 @@
 //! When a lease may be claimed in a store without a clock: never early, by the record's ttl, from the answer on.
 use crate::observed::{Observer, Shelf, name, release, renewal, request};
 use std::time::Duration;
-use tenure_core::{Acquire, Acquired, Ask, Asked, End, LeaseName, Moment, Renewed, Round, Sightings, Ttl};
+use tenure_core::{
+    Acquire, Acquired, Ages, Ask, Asked, End, Lease, LeaseName, Moment, Renewed, Round, Sightings, Ttl,
+};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -247,6 +249,39 @@ fn ages_count_from_the_first_sight_of_the_term_and_of_the_renewal() {
     assert_eq!((lease.held_for, lease.renewed_ago), (1_700 * MS, 1_300 * MS));
     let before = bob.take(&mut shelf, &request(2)).predecessor.unwrap();
     assert_eq!((before.end, before.vacant_for), (End::Expired, 300 * MS));
+}
+
+/// A process that has just started has seen nothing: without them it would take every term for new.
+#[test]
+fn ages_go_on_from_what_the_store_told_at_the_first_sight_and_decide_nothing() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    let grant = ada.take(&mut shelf, &request(1));
+    let tells = |shelf: &mut Shelf, held_for, renewed_ago| {
+        let version = shelf.records.get_mut(&name()).unwrap();
+        let (held_for, renewed_ago) = (held_for * MS, renewed_ago * MS);
+        version.ages = Some(Ages {
+            held_for,
+            renewed_ago,
+        });
+    };
+    tells(&mut shelf, 90_000, 40_000);
+    let ages = |lease: Lease| (lease.held_for, lease.renewed_ago);
+    let lease = bob.be_refused(&mut shelf, &request(2));
+    assert_eq!(lease.remaining, 1_100 * MS, "no age shortens the wait");
+    assert_eq!(ages(lease), (90_000 * MS, 40_000 * MS));
+    bob.wait(300);
+    // Its clock is set back, and somebody writes a wish.
+    tells(&mut shelf, 0, 0);
+    shelf.records.get_mut(&name()).unwrap().entry.asked_to_step_down = true;
+    assert_eq!(ages(bob.lease(&mut shelf)), (90_300 * MS, 40_300 * MS));
+    ada.renew(&mut shelf, &request(1), grant.token);
+    tells(&mut shelf, 7, 200_000);
+    let lease = bob.lease(&mut shelf);
+    assert_eq!(
+        ages(lease),
+        (90_300 * MS, 90_300 * MS),
+        "no renewal is older than its term"
+    );
 }
 
 #[test]

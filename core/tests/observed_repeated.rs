@@ -130,12 +130,13 @@ fn a_record_of_an_older_term_keeps_no_later_one_from_being_given_back() {
 fn what_was_written_is_written_over_in_the_latest_epoch_in_which_it_was_seen() {
     let (mut shelf, mut ada) = (Shelf::default(), Observer::new());
     let mine = ada.take(&mut shelf, &request(1));
-    let Version { revision, entry } = shelf.records[&name()].clone();
+    let Version { revision, entry, .. } = shelf.records[&name()].clone();
     // A watch that is older than a connection tells after it, and what is read over it before.
     for (shown, known) in [(7, 7), (5, 7), (8, 8), (0, 8)] {
         let version = Version {
             revision: revision.clone().in_epoch(shown),
             entry: entry.clone(),
+            ages: None,
         };
         ada.sightings.glance(ada.now, &name(), &version);
         let round = ada.knowing(Round::renew(renewal(&request(1), mine.token)));

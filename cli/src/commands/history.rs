@@ -6,7 +6,7 @@ use crate::arguments::{Form, HistoryArguments};
 use crate::exit::Failure;
 use crate::output::{self, clean, columns, in_json, short};
 use serde_json::{Value, json};
-use tenure::core::{Lease, Occupancy};
+use tenure::core::{Lease, Occupancy, Timekeeper};
 use tenure::{FencingToken, History, LeaseName, PastTerm, SharedStore};
 
 /// What the record of the lease tells of its latest term.
@@ -20,8 +20,14 @@ enum Latest {
 }
 
 impl Latest {
-    fn of(lease: &Lease) -> Self {
+    fn of(lease: &Lease, timekeeper: Timekeeper) -> Self {
         match lease.occupancy() {
+            // It is held for whoever has only just looked, however long ago its holder was killed.
+            Occupancy::Held
+                if timekeeper == Timekeeper::Observer && lease.renewed_ago > lease.ttl.duration() =>
+            {
+                Self::Unknown
+            }
             Occupancy::Held => Self::Leads(lease.token),
             Occupancy::Vacant if lease.renewed_ago < lease.ttl.duration() => Self::JustReleased(lease.token),
             Occupancy::Vacant | Occupancy::Expired => Self::Unknown,
@@ -62,7 +68,9 @@ async fn read(store: &SharedStore, name: &LeaseName) -> Result<(Latest, Vec<Past
     // First: a term that ends meanwhile has its word, or is shown to lead.
     let lease = answer(store.get(name)).await?;
     let terms = answer(History::new(store.clone(), name.clone()).read()).await?;
-    Ok((lease.map_or(Latest::Unknown, |lease| Latest::of(&lease)), terms))
+    let timekeeper = store.traits().timekeeper;
+    let latest = lease.map_or(Latest::Unknown, |lease| Latest::of(&lease, timekeeper));
+    Ok((latest, terms))
 }
 
 fn table(terms: &[PastTerm], latest: Latest) -> String {

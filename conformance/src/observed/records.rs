@@ -90,6 +90,7 @@ impl SwapRecords {
         let version = Version {
             revision: revision.clone(),
             entry: entry.clone(),
+            ages: None,
         };
         self.slots.insert(name.clone(), SwapSlot::Own(version.clone()));
         self.events.push(RecordEvent::Written {

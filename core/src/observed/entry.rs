@@ -1,6 +1,7 @@
 use crate::{Attempt, Candidate, FencingToken, Incarnation, Note, Ttl};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Which version of a record this is, as the store shows it: a revision of NATS, a `resourceVersion` of
 /// Kubernetes, an `ETag`.
@@ -99,6 +100,18 @@ pub struct Version {
     pub revision: Revision,
     /// What it holds.
     pub entry: Entry,
+    /// How old it was then, where the store tells.
+    pub ages: Option<Ages>,
+}
+
+/// How old a record was when it was read, by a clock of the store's: for people. Nothing is decided by it, so that clock may be
+/// wrong, or be set.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Ages {
+    /// Time since the term began.
+    pub held_for: Duration,
+    /// Time since the last sign of life.
+    pub renewed_ago: Duration,
 }
 
 /// The holder's last sign of life: it changes with every term and every renewal, and with nothing else.

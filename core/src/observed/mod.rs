@@ -25,7 +25,7 @@ mod term;
 mod together;
 mod watch;
 
-pub use entry::{Entry, Revision, Version};
+pub use entry::{Ages, Entry, Revision, Version};
 pub use round::{CONFLICTS_MAX, Decide, Decision, Floor, Need, Reading, Response, Round, Seen, Written};
 pub use sightings::Sightings;
 pub use store::ObservedStore;

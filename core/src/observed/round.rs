@@ -248,7 +248,11 @@ impl<Request: Decide> Round<Request> {
                 ..error
             })),
             (Step::Write { entry, then, .. }, Response::Written(Ok(Written::As(revision)))) => {
-                let version = Version { revision, entry };
+                let version = Version {
+                    revision,
+                    entry,
+                    ages: None,
+                };
                 sightings.wrote(now, self.request.lease_name(), version);
                 Step::Done(Ok(then))
             }

@@ -1,4 +1,4 @@
-use super::entry::{Entry, Heartbeat, Revision, Version};
+use super::entry::{Ages, Entry, Heartbeat, Revision, Version};
 use crate::{Lease, LeaseName, Moment, Ttl};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,6 +32,8 @@ struct Sighting {
     since: Moment,
     /// When the answer that first showed this term had arrived.
     term_since: Moment,
+    /// How old the term was at its first sight, and this heartbeat at its own, as far as the store told. For people.
+    ages: Ages,
     /// The highest number of renewals of this term that was seen, or that this process has sent.
     renewals: u64,
     looked_at: Moment,
@@ -109,6 +111,7 @@ impl Sightings {
         Some(Version {
             revision: sighting.revision.clone(),
             entry: sighting.written.clone()?,
+            ages: None,
         })
     }
 
@@ -139,13 +142,19 @@ impl Sightings {
     }
 
     fn note(&mut self, now: Moment, name: &LeaseName, version: &Version) {
-        let Version { revision, entry } = version;
+        let Version {
+            revision,
+            entry,
+            ages,
+        } = version;
         let heartbeat = entry.heartbeat();
         let before = self.seen.get(name);
-        let since = match before {
-            Some(before) if before.shows(version) => before.since,
-            Some(before) if before.is_the_same_but_asked(entry) => before.since,
-            Some(_) | None => now,
+        let told = ages.unwrap_or_default();
+        let (since, renewed_ago) = match before {
+            Some(before) if before.shows(version) || before.is_the_same_but_asked(entry) => {
+                (before.since, before.ages.renewed_ago)
+            }
+            Some(_) | None => (now, told.renewed_ago),
         };
         let of_this_term = before.filter(|before| before.heartbeat.is_of_one_term(&heartbeat));
         // What a watch tells late was shown in an earlier epoch than what is known of the same version.
@@ -161,6 +170,10 @@ impl Sightings {
             asked: entry.asked_to_step_down,
             since,
             term_since: of_this_term.map_or(now, |before| before.term_since),
+            ages: Ages {
+                held_for: of_this_term.map_or(told.held_for, |before| before.ages.held_for),
+                renewed_ago,
+            },
             renewals: of_this_term
                 .map_or(0, |before| before.renewals)
                 .max(heartbeat.renewals),
@@ -187,14 +200,14 @@ impl Sightings {
     /// The lease as this observer knows it at `now`.
     ///
     /// [`Lease::remaining`] is the **record's** ttl·(1+ρ) less the time for which this very version was seen: all
-    /// of it, if it was not seen before. The ages count from when this observer first saw the term, and the
-    /// renewal.
+    /// of it, if it was not seen before. The ages are what the store told at the first sight of the term, and of
+    /// the renewal, and the time since; where it told nothing, they count from there.
     #[must_use]
     pub fn lease(&self, now: Moment, name: &LeaseName, version: &Version) -> Lease {
         let entry = &version.entry;
         let sighting = self.seen.get(name).filter(|seen| seen.shows(version));
         let seen_for = sighting.map_or(Duration::ZERO, |sighting| now.since(sighting.since));
-        let held_for = sighting.map_or(Duration::ZERO, |sighting| now.since(sighting.term_since));
+        let ages = sighting.map_or(version.ages.unwrap_or_default(), |sighting| sighting.ages_at(now));
         let remaining = match entry.released {
             true => Duration::ZERO,
             false => self.surely_expired(entry.ttl).saturating_sub(seen_for),
@@ -208,8 +221,9 @@ impl Sightings {
             ttl: entry.ttl,
             remaining,
             released: entry.released,
-            held_for,
-            renewed_ago: seen_for,
+            held_for: ages.held_for,
+            // By a clock that was set in between, the renewal might be older than the term.
+            renewed_ago: ages.renewed_ago.min(ages.held_for),
             asked_to_step_down: entry.asked_to_step_down,
             note: entry.note.clone(),
         }
@@ -225,6 +239,13 @@ impl Sightings {
 }
 
 impl Sighting {
+    fn ages_at(&self, now: Moment) -> Ages {
+        Ages {
+            held_for: self.ages.held_for.saturating_add(now.since(self.term_since)),
+            renewed_ago: self.ages.renewed_ago.saturating_add(now.since(self.since)),
+        }
+    }
+
     /// Whether this version is what was seen. Its revision alone does not say so: a store that has lost what it had
     /// confirmed may give it to another write. The wish is left out: it is no sign of life.
     fn shows(&self, version: &Version) -> bool {

@@ -49,6 +49,7 @@ impl Shelf {
         let version = Version {
             revision: revision.clone(),
             entry,
+            ages: None,
         };
         self.records.insert(name, version);
         Written::As(revision)

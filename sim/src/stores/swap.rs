@@ -122,6 +122,7 @@ impl SwapStore {
         let version = Version {
             revision: revision.clone(),
             entry,
+            ages: None,
         };
         self.state[index] = Some(Kept { version, alive_ms });
         revision

@@ -3,7 +3,7 @@
 use crate::api::{Condition, Put};
 use crate::bucket::begins_with_the_clock;
 use crate::durability::{Syncs, judge, servers};
-use crate::moments::milliseconds;
+use crate::moments::told_ms;
 use crate::swap::Kv;
 use serde_json::Value;
 use std::time::{Duration, Instant, SystemTime};
@@ -127,7 +127,7 @@ impl Kv {
 }
 
 fn clock(info: &Value, here: SystemTime, took: Duration) -> Finding {
-    let Some(there) = info["ts"].as_str().and_then(milliseconds) else {
+    let Some(there) = told_ms(info) else {
         let repair = "check that it is a NATS server of 2.11.2 or later";
         return bad(
             "clock",

@@ -4,6 +4,7 @@
 //! swaps, and has no clock that a condition could use. [`NatsFence`] refuses stale terms in the very message that writes.
 //! Set-up, least privileges, the record's layout, what is promised and what is not: the `README.md` of this crate.
 
+mod ages;
 mod api;
 mod bucket;
 mod clock;

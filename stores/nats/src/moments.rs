@@ -1,5 +1,6 @@
 //! The server's clock, as its answers write it.
 
+use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -7,6 +8,11 @@ use time::format_description::well_known::Rfc3339;
 pub(crate) fn milliseconds(text: &str) -> Option<u64> {
     let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
     u64::try_from(time.unix_timestamp_nanos() / 1_000_000).ok()
+}
+
+/// What the clock of the stream's leader showed when it told this of the stream, in milliseconds.
+pub(crate) fn told_ms(info: &Value) -> Option<u64> {
+    info["ts"].as_str().and_then(milliseconds)
 }
 
 #[cfg(test)]

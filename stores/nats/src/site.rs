@@ -5,6 +5,7 @@ use crate::connect::Servers;
 use crate::durability::{Syncs, judge};
 use crate::keys::Keys;
 use crate::link::Link;
+use crate::moments::told_ms;
 use crate::swap::Kv;
 use crate::url::StoreUrl;
 use std::num::NonZeroUsize;
@@ -40,9 +41,12 @@ impl Site {
         let servers = Arc::new(Servers::new(url, place));
         let link = Arc::new(Link::new(Arc::clone(&servers)));
         let info = link.bucket(&keys, replicas).await?;
+        let clock = LeaderClock::new(rate_error_ppm);
+        if let Some(now_ms) = told_ms(&info) {
+            clock.has_shown(now_ms);
+        }
         link.refuse_divided(&keys, &info).await?;
         let durability = judge(&info, &Syncs::ask(&monitors).await);
-        let clock = LeaderClock::new(rate_error_ppm);
         let kv = Kv::new(link, keys, durability, monitors, clock);
         let requests = ObservedStore::new(kv.clone(), BootClock, rate_error_ppm);
         let beside = Kv {
@@ -94,11 +98,14 @@ impl Requests for Site {
     }
 
     async fn get(self: &Arc<Self>, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
-        self.requests.get(name).await
+        // Beside it, and seldom.
+        let (lease, ()) = tokio::join!(self.requests.get(name), self.kv.keep_clock());
+        lease
     }
 
     async fn list(self: &Arc<Self>, page: &Page) -> Result<LeasePage, StoreError> {
-        self.requests.list(page).await
+        let (leases, ()) = tokio::join!(self.requests.list(page), self.kv.keep_clock());
+        leases
     }
 
     async fn examine(self: &Arc<Self>) -> Result<Vec<Finding>, StoreError> {

@@ -1,18 +1,19 @@
 //! The bucket as a store that compares and swaps.
 
+use crate::ages::ages;
 use crate::api::{Condition, NONE, Put, Stored};
 use crate::clock::LeaderClock;
 use crate::keys::Keys;
 use crate::link::Link;
-use crate::moments::milliseconds;
+use crate::moments::told_ms;
 use crate::record::{decode, encode};
 use crate::site::traits;
 use crate::url::Host;
 use crate::watch::WATCHES_MAX;
 use std::sync::Arc;
 use tenure_core::{
-    Answer, CompareAndSwap, Durability, Entry, Fault, Finding, Floor, LeaseName, Page, Reading, RecordPage,
-    RecordWatch, Revision, Scope, StoreError, StoreTraits, Version, Written,
+    Ages, Answer, CompareAndSwap, Durability, Entry, Fault, Finding, Floor, LeaseName, Page, Reading,
+    RecordPage, RecordWatch, Revision, Scope, StoreError, StoreTraits, Version, Written,
 };
 use tenure_remote::{Deed, WatchPlaces, lease_subject};
 
@@ -62,8 +63,7 @@ impl Kv {
                 ));
             }
         };
-        let told = info["ts"].as_str().and_then(milliseconds);
-        told.ok_or_else(|| self.link.misunderstood(Deed::Read, subject))
+        told_ms(&info).ok_or_else(|| self.link.misunderstood(Deed::Read, subject))
     }
 
     async fn last(&self, name: &LeaseName) -> Result<Option<Stored>, StoreError> {
@@ -76,10 +76,23 @@ impl Kv {
         let Some(value) = stored.value else {
             return Ok(None);
         };
+        let entry = decode(self.keys.key(&stored.subject), name, &value)?;
         Ok(Some(Version {
             revision: Revision::from(stored.sequence).in_epoch(stored.epoch),
-            entry: decode(self.keys.key(&stored.subject), name, &value)?,
+            ages: self.ages(&entry, stored.time_ms),
+            entry,
         }))
+    }
+
+    /// How old it is now that was stored then, by the leader's clock.
+    pub(crate) fn ages(&self, entry: &Entry, stored_ms: u64) -> Option<Ages> {
+        let now_ms = self.clock.about_now_ms()?;
+        Some(ages(entry, stored_ms, now_ms))
+    }
+
+    /// Sees to it that lookers are told ages by a reading of the leader's clock that is not old.
+    pub(crate) async fn keep_clock(&self) {
+        self.clock.keep(self.clock_ms("the ages of leases")).await;
     }
 
     async fn put(&self, name: &LeaseName, entry: &Entry, over: Condition<'_>) -> Result<Written, StoreError> {

@@ -197,13 +197,13 @@ impl Reader {
             told.push(Ok(RecordEvent::Gap));
         }
         self.last = numbers.of_consumer;
-        told.extend(self.translate(message, numbers.of_stream).map(Ok));
+        told.extend(self.translate(message, numbers).map(Ok));
         told
     }
 
     /// A write. What cannot be understood is a gap: the reader looks for itself. Once: a later Tenure renews its records in
     /// each beat, and until one of them is understood again there is nothing more to see.
-    fn translate(&mut self, message: &Message, sequence: u64) -> Option<RecordEvent> {
+    fn translate(&mut self, message: &Message, numbers: Numbers) -> Option<RecordEvent> {
         let name = self
             .kv
             .keys
@@ -221,11 +221,12 @@ impl Reader {
             return self.strange.insert(name).then_some(RecordEvent::Gap);
         };
         self.strange.remove(&name);
-        let revision = Revision::from(sequence).in_epoch(self.epoch);
-        Some(RecordEvent::Written {
-            name,
-            version: Version { revision, entry },
-        })
+        let version = Version {
+            revision: Revision::from(numbers.of_stream).in_epoch(self.epoch),
+            ages: self.kv.ages(&entry, numbers.stored_ms),
+            entry,
+        };
+        Some(RecordEvent::Written { name, version })
     }
 }
 
@@ -246,10 +247,12 @@ async fn denied_inbox(mut denials: broadcast::Receiver<Arc<str>>, inbox: String)
 struct Numbers {
     of_stream: u64,
     of_consumer: u64,
+    /// When it was stored, by the clock of the leader that stored it, in milliseconds since 1970.
+    stored_ms: u64,
 }
 
 impl Numbers {
-    /// From where an acknowledgement would go: `$JS.ACK.stream.consumer.deliveries.SEQUENCE.SEQUENCE.…`, in newer servers
+    /// From where an acknowledgement would go: `$JS.ACK.stream.consumer.deliveries.SEQUENCE.SEQUENCE.TIME.…`, in newer servers
     /// with a domain and an account before the stream.
     fn of(reply: &str) -> Option<Self> {
         let parts: Vec<&str> = reply.split('.').collect();
@@ -261,6 +264,7 @@ impl Numbers {
         Some(Self {
             of_stream: parts[begin].parse().ok()?,
             of_consumer: parts[begin + 1].parse().ok()?,
+            stored_ms: parts[begin + 2].parse::<u64>().ok()? / 1_000_000,
         })
     }
 }
@@ -285,6 +289,7 @@ mod tests {
         let numbers = Some(Numbers {
             of_stream: 17,
             of_consumer: 4,
+            stored_ms: 1_795_295_290_672,
         });
         assert_eq!(
             Numbers::of("$JS.ACK.KV_t.c.1.17.4.1795295290672711847.0"),

@@ -42,12 +42,13 @@ pub(super) async fn holder_lives(store: &SharedStore, name: &LeaseName) -> Resul
         let Some(lease) = look().await? else {
             return Ok(true);
         };
-        // What has not changed has been seen for longer than this process has looked on.
-        let has_changed = lease.token != held.token || lease.renewed_ago < looked_for;
+        // What has not changed has run down for longer than this process has looked on. Ages are told by clocks that may be set.
+        let has_run_down = lease.remaining.saturating_add(looked_for) <= held.remaining;
         match lease.occupancy() {
-            Occupancy::Expired if !has_changed => return Ok(false),
-            Occupancy::Held if !has_changed => remaining = lease.remaining,
-            Occupancy::Held | Occupancy::Expired | Occupancy::Vacant => return Ok(true),
+            _ if lease.token != held.token => return Ok(true),
+            Occupancy::Expired => return Ok(false),
+            Occupancy::Held if has_run_down => remaining = lease.remaining,
+            Occupancy::Held | Occupancy::Vacant => return Ok(true),
         }
     }
 }

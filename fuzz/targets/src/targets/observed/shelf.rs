@@ -74,6 +74,7 @@ impl Shelf {
         self.versions.push(Version {
             revision: revision.clone(),
             entry,
+            ages: None,
         });
         Written::As(revision)
     }

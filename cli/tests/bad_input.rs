@@ -128,6 +128,7 @@ fn stores_that_cannot_be() {
             &["/no/such/directory", "mkdir -p"],
         ),
         ("sqlite:/dev", 78, &["is a directory"]),
+        ("sqlite:~/leases.db", 78, &["only a shell replaces the tilde"]),
     ] {
         let sandbox = Sandbox::at("stores", store);
         let ended = run(&sandbox, &["--no-wait"], "job");

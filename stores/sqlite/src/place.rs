@@ -166,9 +166,16 @@ fn create(directory: &Path) -> Result<(), StoreError> {
 
 fn unusable(path: &Path, error: &std::io::Error) -> StoreError {
     let shown = path.display();
+    // Nobody but a shell knows whose folder it stands for; of such a name there may be a folder, but there is none.
+    if error.kind() == ErrorKind::NotFound && path.as_os_str().as_bytes().starts_with(b"~") {
+        let why = format!(
+            "cannot use {shown}: only a shell replaces the tilde; write the path out, as /home/USER/leases.db"
+        );
+        return StoreError::not_applied(Fault::Invalid, why);
+    }
     let way_out = match error.kind() {
         ErrorKind::PermissionDenied => format!("give this user permission on {shown}"),
-        ErrorKind::NotFound => format!("make the directory first: mkdir -p {shown}"),
+        ErrorKind::NotFound => format!("if it is not mounted yet, mount it; else make it: mkdir -p {shown}"),
         ErrorKind::NotADirectory => {
             "a part of this path is a file; give a path through directories".to_owned()
         }

@@ -319,6 +319,19 @@ fn a_symbolic_link_to_a_file_that_is_not_made_yet_leads_to_its_place() {
     assert_eq!(store.path(), scratch.file().canonicalize().unwrap());
 }
 
+/// No crontab and no unit replaces it, and to make the directory of that name would not help.
+#[test]
+fn a_tilde_that_no_shell_has_replaced_is_told() {
+    for path in ["~/leases.db", "~ada/jobs/leases.db"] {
+        let error = refused(Path::new(path));
+        assert_eq!(error.fault, Fault::Invalid);
+        assert!(
+            error.message.contains("tilde") && !error.message.contains("mkdir"),
+            "{error}"
+        );
+    }
+}
+
 #[test]
 fn symbolic_links_that_lead_nowhere_are_told() {
     let scratch = Scratch::new();

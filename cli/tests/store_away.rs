@@ -78,6 +78,24 @@ fn a_store_that_stays_away_ends_the_patience_and_no_wait_at_once() {
     assert!(!sandbox.dir.join("ran").exists());
 }
 
+/// Nothing would end that, and nobody hear of it; where a patience ends, the error is told then.
+#[test]
+fn a_store_that_is_waited_for_without_end_is_told_also_to_who_hears_errors_alone() {
+    let sandbox = unmounted("away-quiet");
+    let process = sandbox.start(&["run", "--quiet", "job", "--", "true"]);
+    process.wait_for_line("trying on", SOON).unwrap();
+    mount(&sandbox);
+    assert_eq!(exit_code(&process), 0);
+    assert_eq!(process.lines().len(), 1, "{:?}", process.lines());
+    let unmounted = unmounted("away-quiet-limited");
+    let waited = unmounted.tenure(&["run", "--quiet", "--wait", "3s", "job", "--", "true"]);
+    assert_eq!(
+        (waited.code, waited.stderr.lines().count()),
+        (69, 1),
+        "{waited:?}"
+    );
+}
+
 #[test]
 fn a_signal_ends_the_waiting_for_a_store_that_is_away() {
     let sandbox = unmounted("away-signal");

@@ -22,6 +22,8 @@ pub(super) struct Story {
     /// What stands between this candidate and its place in the queue.
     of_queue: Option<Obstacle>,
     told: bool,
+    /// Whether the store has answered once.
+    is_open: bool,
 }
 
 impl Story {
@@ -32,6 +34,7 @@ impl Story {
     /// The store has answered: nothing is known of the lease yet.
     pub(super) fn opened(&mut self) {
         self.obstacle = None;
+        self.is_open = true;
     }
 
     pub(super) fn take_in(&mut self, event: Event, patience: Patience, voice: Voice) -> Option<&Obstacle> {
@@ -51,7 +54,12 @@ impl Story {
                 // Once per kind of failure: the tries go on as long as it takes.
                 if !is_known(self.obstacle.as_ref(), &error) && patience != Patience::OneAttempt {
                     self.told = true;
-                    say_failed(&name, &error, retry_in, voice);
+                    // Nothing ends the waiting for a store that is mistyped: that is said to whoever wants to hear errors alone.
+                    let hearers = match (patience, self.is_open) {
+                        (Patience::Endless, false) => Hearers::AlsoQuiet,
+                        _ => Hearers::NotQuiet,
+                    };
+                    say_failed(&name, &error, retry_in, voice, hearers);
                 }
                 Obstacle::Store(error)
             }
@@ -71,7 +79,7 @@ impl Story {
             } => {
                 if !is_known(self.of_queue.as_ref(), &error) {
                     self.told = true;
-                    say_failed(&name, &error, retry_in, voice);
+                    say_failed(&name, &error, retry_in, voice, Hearers::NotQuiet);
                 }
                 Some(Obstacle::Store(error))
             }
@@ -122,8 +130,19 @@ fn is_known(last: Option<&Obstacle>, error: &StoreError) -> bool {
     matches!(last, Some(Obstacle::Store(last)) if last.fault == error.fault)
 }
 
-fn say_failed(name: &LeaseName, error: &StoreError, retry_in: Duration, voice: Voice) {
+/// Who is told.
+#[derive(Clone, Copy)]
+enum Hearers {
+    /// Whoever wants to hear errors alone, too.
+    AlsoQuiet,
+    NotQuiet,
+}
+
+fn say_failed(name: &LeaseName, error: &StoreError, retry_in: Duration, voice: Voice, hearers: Hearers) {
     let text = format!("{error}; trying on, next in {}", short(retry_in));
     let fields = json!({"lease": name.as_str(), "retry_in_ms": in_json(retry_in)});
-    voice.say("attempt_failed", &text, fields);
+    match hearers {
+        Hearers::AlsoQuiet => voice.warn("attempt_failed", &text, fields),
+        Hearers::NotQuiet => voice.say("attempt_failed", &text, fields),
+    }
 }

@@ -32,9 +32,10 @@ pub(super) enum Waited {
 impl Turn<'_> {
     pub(super) async fn wait(&mut self) -> Result<Waited, Failure> {
         manager::status("stands by");
-        let before = self.before.take().unwrap_or_else(|| Waiting {
-            since: Instant::now(),
-            story: Story::default(),
+        let before = self.before.take().unwrap_or_else(|| {
+            let (since, mut story) = (Instant::now(), Story::default());
+            story.opened();
+            Waiting { since, story }
         });
         let (began, mut story) = (before.since, before.story);
         let (election, queue, looks) = (self.election, self.queue, self.looks.clone());

@@ -244,10 +244,10 @@ fn explain_says_what_a_timing_promises_or_all_that_is_wrong() {
     let wrong = ended(bare(&[
         "explain", "--ttl", "2d", "--renew", "3d", "--output", "json",
     ]));
-    assert!(
-        json(&wrong.stdout)["violations"].as_array().unwrap().len() >= 2,
-        "{wrong:?}"
-    );
+    assert_eq!((wrong.code, wrong.stdout.as_str()), (78, ""), "{wrong:?}");
+    let told = json(&wrong.stderr);
+    assert!(told["violations"].as_array().unwrap().len() >= 2, "{told}");
+    assert!(told["error"].is_string() && told["code"] == 78, "{told}");
 }
 
 #[test]

@@ -18,12 +18,9 @@ pub(crate) fn explain(
         (Ok(timing), Form::Text) => output::print(&format!("{}\n", timing.explain()))?,
         (Ok(timing), Form::Json) => output::print(&format!("{}\n", json_of(&timing)))?,
         (Err(error), Form::Json) => {
-            let violations: Vec<Value> = error
-                .0
-                .iter()
-                .map(|violation| violation.to_string().into())
-                .collect();
-            output::print(&format!("{}\n", json!({ "violations": violations })))?;
+            let violations = error.0.iter().map(ToString::to_string);
+            let violations: Vec<String> = violations.collect();
+            voice.fail_with(&Failure::from(error), json!({ "violations": violations }));
             return Ok(Code::Configuration.number());
         }
         (Err(error), Form::Text) => {

@@ -50,10 +50,15 @@ impl Voice {
 
     /// Says why this command ends.
     pub(crate) fn fail(self, failure: &Failure) {
+        self.fail_with(failure, Value::Null);
+    }
+
+    /// The same, with more that programs are told of it.
+    pub(crate) fn fail_with(self, failure: &Failure, fields: Value) {
         let message = &failure.message;
         write(&match self.form {
             Form::Text => in_text(message),
-            Form::Json => in_json(&json!({"error": message, "code": failure.code})),
+            Form::Json => in_json(&with(json!({"error": message, "code": failure.code}), fields)),
         });
     }
 
@@ -71,11 +76,15 @@ pub(super) fn line_of(form: Form, event: &str, text: &str, fields: Value) -> Str
     if form == Form::Text {
         return in_text(text);
     }
-    let mut object = json!({"event": event, "message": text});
+    in_json(&with(json!({"event": event, "message": text}), fields))
+}
+
+/// An object with further fields, where there are any.
+fn with(mut object: Value, fields: Value) -> Value {
     if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), fields) {
         object.extend(fields);
     }
-    in_json(&object)
+    object
 }
 
 fn in_text(text: &str) -> String {

@@ -2,7 +2,7 @@
 
 use crate::common::{Ended, Sandbox, UNHURRIED, ended, json};
 
-const WRONG: [(&[&str], &str); 10] = [
+const WRONG: [(&[&str], &str); 12] = [
     (&["no-such-command"], "no-such-command"),
     (
         &["run", "--no-such-option", "job", "--", "true"],
@@ -19,7 +19,16 @@ const WRONG: [(&[&str], &str); 10] = [
         "--restart or --keep",
     ),
     (&["lock", "-s", "job", "--", "true"], "-s"),
-    (&["status", "job", "--prefix", "x"], "--prefix"),
+    (
+        &["status", "job", "--prefix", "x"],
+        "NAME cannot be used with --prefix",
+    ),
+    (&["fence", "claim"], "see tenure fence claim --help"),
+    // What an option says is no command.
+    (
+        &["--store", "status", "fence", "claim"],
+        "see tenure fence claim --help",
+    ),
     (&["run", "job", "echo", "hi"], "NAME -- echo"),
     (&["-q", "-v", "status"], "--quiet cannot be used with --verbose"),
 ];
@@ -253,6 +262,11 @@ fn a_value_that_is_wrong_in_a_variable_is_told_with_the_variable() {
         );
         assert!(!sandbox.dir.join("ran").exists());
     }
+    // The letter of --wait in what another option says.
+    let mut command = sandbox.command(&["lock", "-cwhoami", "job"]);
+    command.env("TENURE_WAIT", "abc");
+    let told = ended(command);
+    assert!(told.stderr.contains("(from TENURE_WAIT)"), "{told:?}");
 }
 
 #[test]

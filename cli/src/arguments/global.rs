@@ -88,7 +88,7 @@ impl GlobalArguments {
         }
         if self.quiet && self.verbose > 0 {
             match (typed("quiet"), typed("verbose")) {
-                (true, true) if self.log.is_none() => return Err(excluded("quiet", "verbose")),
+                (true, true) if self.log.is_none() => return Err(excluded("--quiet", "--verbose")),
                 (false, true) => self.quiet = false,
                 (true | false, _) => self.verbose = 0,
             }

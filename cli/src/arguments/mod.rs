@@ -234,17 +234,20 @@ fn prevailing_of<'a>(matches: &ArgMatches, sets: &[&[&'a str]]) -> Result<Option
     let first_source = given.iter().map(source).max();
     given.retain(|id| Some(source(id)) == first_source);
     match given[..] {
-        [first, second, ..] => Err(excluded(&first.replace('_', "-"), &second.replace('_', "-"))),
+        [first, second, ..] => {
+            let [first, second] = [first, second].map(|id| format!("--{}", id.replace('_', "-")));
+            Err(excluded(&first, &second))
+        }
         [first] => Ok(Some(first)),
         [] => Ok(None),
     }
 }
 
-/// Of two options that exclude each other.
+/// Of two arguments that exclude each other, as they are typed.
 fn excluded(first: &str, second: &str) -> clap::Error {
     clap::Error::raw(
         clap::error::ErrorKind::ArgumentConflict,
-        format!("--{first} cannot be used with --{second}\n"),
+        format!("{first} cannot be used with {second}\n"),
     )
 }
 

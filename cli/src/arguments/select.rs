@@ -1,4 +1,4 @@
-use super::prevailing;
+use super::{excluded, prevailing};
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, ArgMatches, Args};
 use tenure::History;
@@ -37,7 +37,7 @@ impl SelectArguments {
             let housekeeping = self.all || History::is_of_housekeeping(&prefix);
             return Ok(Selection::Prefix { prefix, housekeeping });
         }
-        prevailing(matches, "names", "prefix")?;
+        prevailing(matches, "names", "prefix").map_err(|_| excluded("NAME", "--prefix"))?;
         Ok(Selection::Names(self.names.clone()))
     }
 }

@@ -1,107 +1,95 @@
 //! Wrong arguments, in one line: what is wrong, where it is from, and the way out.
 
 use super::definitions;
+use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
 use std::ffi::OsString;
 
 /// What is wrong with the arguments, for people and in the `error` of JSON.
 pub(crate) fn in_one_line(error: &clap::Error) -> String {
-    let typed: Vec<OsString> = std::env::args_os().skip(1).collect();
-    told(error, &Typed::new(&typed))
+    told(error, &Understood::of(std::env::args_os()))
 }
 
-/// What was typed, up to the command that is to be run.
-struct Typed {
-    words: Vec<String>,
+/// The arguments as far as they can be understood.
+struct Understood {
+    /// Which command is named: `fence claim`, or none.
+    command: Vec<String>,
+    matches: Option<ArgMatches>,
 }
 
-impl Typed {
-    fn new(words: &[OsString]) -> Self {
-        let own = words.iter().take_while(|word| *word != "--");
-        Self {
-            words: own.map(|word| word.to_string_lossy().into_owned()).collect(),
+impl Understood {
+    fn of(arguments: impl IntoIterator<Item = OsString>) -> Self {
+        let lenient = definitions().ignore_errors(true);
+        let mut matches = lenient.try_get_matches_from(arguments).ok();
+        let mut command = Vec::new();
+        while let Some((name, below)) = matches.as_mut().and_then(ArgMatches::remove_subcommand) {
+            command.push(name);
+            matches = Some(below);
         }
+        Self { command, matches }
     }
 
-    /// The first word that is no option: `run`, of `fence claim` the first.
-    fn subcommand(&self) -> Option<&str> {
-        let known = definitions();
-        let words = self.words.iter().map(String::as_str);
-        words
-            .into_iter()
-            .find(|word| known.get_subcommands().any(|command| command.get_name() == *word))
+    /// `run` or `lock`, which run a command.
+    fn runs(&self) -> Option<&str> {
+        let first = self.command.first().map(String::as_str);
+        first.filter(|command| ["run", "lock"].contains(command))
     }
 
     /// `tenure run --help`.
     fn help(&self) -> String {
-        match self.subcommand() {
-            Some(command) => format!("tenure {command} --help"),
-            None => "tenure --help".to_owned(),
-        }
+        let words = ["tenure"]
+            .into_iter()
+            .chain(self.command.iter().map(String::as_str));
+        words.chain(["--help"]).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether this option, as clap shows it, was typed; where it was not, a variable has given it.
-    fn has(&self, option: &clap::Arg) -> bool {
-        let long = option.get_long_and_visible_aliases().unwrap_or_default();
-        let long = long.into_iter().any(|long| {
-            let long = format!("--{long}");
-            let is = |word: &String| word == &long || word.starts_with(&format!("{long}="));
-            self.words.iter().any(is)
-        });
-        // Beside others, as in -nE 75.
-        let short = option.get_short_and_visible_aliases().unwrap_or_default();
-        let is_short = |word: &&String| word.starts_with('-') && !word.starts_with("--");
-        let mut bundles = self.words.iter().filter(is_short);
-        long || bundles.any(|word| word.chars().any(|letter| short.contains(&letter)))
-    }
-
-    /// The variable that this option, as clap shows it, was given by.
+    /// The variable that has given this option, as clap shows it, where it was not typed.
     fn variable(&self, shown: &str) -> Option<String> {
-        let mut known = definitions();
-        // Before that, options cannot be shown.
-        known.build();
-        let command = self.subcommand().and_then(|name| known.find_subcommand(name));
-        let command = command.unwrap_or(&known);
-        let below = command.get_subcommands().flat_map(clap::Command::get_arguments);
-        let mut options = command.get_arguments().chain(below).chain(known.get_arguments());
-        let option = options.find(|option| option.to_string() == shown)?;
-        let variable = option.get_env()?.to_string_lossy().into_owned();
-        (!self.has(option) && std::env::var_os(&variable).is_some()).then_some(variable)
+        let mut definitions = definitions();
+        // Before that, options cannot be shown, and those of every command are not among each one's.
+        definitions.build();
+        let mut named = self.command.iter();
+        let command = named.try_fold(&definitions, |above, name| above.find_subcommand(name))?;
+        let option = command
+            .get_arguments()
+            .find(|option| option.to_string() == shown)?;
+        let source = self.matches.as_ref()?.value_source(option.get_id().as_str());
+        let is_given = source == Some(ValueSource::EnvVariable);
+        let variable = option.get_env().filter(|_| is_given)?;
+        Some(variable.to_string_lossy().into_owned())
     }
 }
 
-fn told(error: &clap::Error, typed: &Typed) -> String {
+fn told(error: &clap::Error, understood: &Understood) -> String {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
     };
-    let runs = matches!(typed.subcommand(), Some("run" | "lock"));
-    let line = match (error.kind(), context(ContextKind::InvalidArg)) {
-        (ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
-            return format!("no command is named; {} lists them", typed.help());
+    let line = match (error.kind(), context(ContextKind::InvalidArg), understood.runs()) {
+        (ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _, _) => {
+            return format!("no command is named; {} lists them", understood.help());
         }
-        (ErrorKind::UnknownArgument, Some(word)) if runs && !word.starts_with('-') => {
+        (ErrorKind::UnknownArgument, Some(word), Some(runs)) if !word.starts_with('-') => {
             return format!(
-                "{word:?} is one word too many: the command that is to be run comes behind --, as in tenure {} NAME -- {word}",
-                typed.subcommand().unwrap_or_default()
+                "{word:?} is one word too many: the command that is to be run comes behind --, as in tenure {runs} NAME -- {word}"
             );
         }
-        (ErrorKind::MissingRequiredArgument, _) => {
+        (ErrorKind::MissingRequiredArgument, _, runs) => {
             let missing = match error.get(ContextKind::InvalidArg) {
                 Some(ContextValue::Strings(missing)) => missing.as_slice(),
                 _ => &[],
             };
             let lacks_command = missing.iter().any(|missing| missing.contains("<CMD>"));
-            if runs && lacks_command {
-                return format!(
-                    "there is no command to run; it comes behind --, as in tenure {} NAME -- CMD",
-                    typed.subcommand().unwrap_or_default()
-                );
-            }
-            match missing {
+            match (missing, runs) {
+                (_, Some(runs)) if lacks_command => {
+                    return format!(
+                        "there is no command to run; it comes behind --, as in tenure {runs} NAME -- CMD"
+                    );
+                }
                 // Said by what has looked itself.
-                [] => plain(error),
-                missing => format!("{} is missing", missing.join(", ")),
+                ([], _) => plain(error),
+                (missing, _) => format!("{} is missing", missing.join(", ")),
             }
         }
         _ => plain(error),
@@ -110,12 +98,12 @@ fn told(error: &clap::Error, typed: &Typed) -> String {
         "invalid digit found in string",
         "that is no whole number; write digits alone",
     );
-    let variable = context(ContextKind::InvalidArg).and_then(|option| typed.variable(option));
+    let variable = context(ContextKind::InvalidArg).and_then(|option| understood.variable(option));
     match variable {
         Some(variable) => format!("{line} (from {variable})"),
         // One that says the way out itself needs no other.
         None if line.contains(';') || line.contains(" needs ") => line,
-        None => format!("{line}; see {}", typed.help()),
+        None => format!("{line}; see {}", understood.help()),
     }
 }
 
@@ -132,10 +120,9 @@ mod tests {
     use super::*;
 
     fn told_of(words: &[&str]) -> String {
-        let typed: Vec<OsString> = words.iter().map(OsString::from).collect();
-        let arguments = std::iter::once(OsString::from("tenure")).chain(typed.clone());
-        let error = definitions().try_get_matches_from(arguments).unwrap_err();
-        told(&error, &Typed::new(&typed))
+        let words = ["tenure"].iter().chain(words).map(OsString::from);
+        let error = definitions().try_get_matches_from(words.clone()).unwrap_err();
+        told(&error, &Understood::of(words))
     }
 
     #[test]
@@ -152,8 +139,14 @@ mod tests {
             ),
             (
                 &["fence", "claim"],
-                "<RESOURCE> is missing; see tenure fence --help",
+                "<RESOURCE> is missing; see tenure fence claim --help",
             ),
+            (
+                &["--store", "status", "fence", "claim"],
+                "<RESOURCE> is missing; see tenure fence claim --help",
+            ),
+            (&["--log", "run"], "no command is named; tenure --help lists them"),
+            (&["fence"], "no command is named; tenure fence --help lists them"),
             (
                 &["run", "-E", "many", "job", "--", "true"],
                 "invalid value 'many' for '--conflict-exit-code <CODE>': that is no whole number; write digits alone",

@@ -371,6 +371,9 @@ fn completions_are_for_every_shell() {
             ended.code == 0 && ended.stdout.contains("step-down"),
             "{shell}: {ended:?}"
         );
+        for hidden in ["warden", "no-fork", "unlock"] {
+            assert!(!ended.stdout.contains(hidden), "{shell} offers {hidden}");
+        }
     }
 }
 

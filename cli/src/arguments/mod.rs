@@ -1,6 +1,7 @@
 //! What may be said on the command line and in the environment.
 
 mod care;
+mod completions;
 mod doctor;
 mod durations;
 mod explain;
@@ -22,6 +23,7 @@ mod top;
 mod wrong;
 
 pub(crate) use care::{CareArguments, Restart};
+pub(crate) use completions::completions;
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use explain::ExplainArguments;
 pub(crate) use fence::{FenceArguments, FenceDeed, FencePlaceArguments, TableArguments, TermArguments};

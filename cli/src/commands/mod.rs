@@ -17,12 +17,12 @@ mod successor;
 mod top;
 mod watch;
 
-use crate::arguments::{Cli, Command};
+use crate::arguments::{Cli, Command, completions};
 use crate::exit::{End, Failure};
 use crate::output::{self, Voice};
 use crate::place::Place;
 use crate::warden;
-use clap::{ArgMatches, CommandFactory};
+use clap::ArgMatches;
 use tenure::SharedStore;
 
 /// Does what `cli` says; answers how to end. `matches` are those of the subcommand.
@@ -44,9 +44,7 @@ pub(crate) async fn run(cli: Cli, matches: &ArgMatches, voice: Voice) -> Result<
         Command::Store(arguments) => store::store(&arguments, store, form).await,
         Command::Warden { socket, command } => warden::guard(socket, &command).await,
         Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "tenure", &mut script);
-            output::print(&String::from_utf8_lossy(&script))?;
+            output::print(&completions(shell))?;
             Ok(0)
         }
     };

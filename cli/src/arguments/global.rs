@@ -34,7 +34,7 @@ pub(crate) struct GlobalArguments {
     )]
     pub(crate) output: Form,
 
-    /// Log more on standard error: -v what happens to a lease, -vv every renewal, -vvv everything
+    /// Log more on standard error: -v what happens to a lease, -vv every renewal, -vvv everything; the variable is a number, 0 to 3
     #[arg(short, long, global = true, action = ArgAction::Count, env = "TENURE_VERBOSE", hide_env_values = true)]
     pub(crate) verbose: u8,
 

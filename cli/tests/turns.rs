@@ -238,7 +238,7 @@ fn a_lease_that_lingers_is_held_after_the_job_and_given_back_on_a_signal_or_a_wi
         let history = json(&sandbox.tenure(&["history", "job", "--output", "json"]).stdout);
         let end = history["terms"][0]["end"].as_str().unwrap_or_default();
         assert!(
-            end.starts_with("kept for 1h") && end.ends_with("exit status: 3"),
+            end.starts_with("to be kept for 1h") && end.ends_with("exit status: 3"),
             "{history}"
         );
         let late = sandbox.tenure(&["run", "--no-wait", "job", "--", "touch", "ran"]);

@@ -30,9 +30,9 @@ fn in_words(ending: &Ending) -> String {
     }
 }
 
-/// How a command ended whose lease is kept for a while.
+/// How a command ended whose lease is to be kept for a while: the linger may be cut short.
 pub(super) fn kept_in_words(status: ExitStatus, left: usize, linger: Duration) -> String {
-    format!("kept for {}: {}", short(linger), by_itself(status, left))
+    format!("to be kept for {}: {}", short(linger), by_itself(status, left))
 }
 
 fn by_itself(status: ExitStatus, left: usize) -> String {

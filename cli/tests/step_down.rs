@@ -238,7 +238,7 @@ fn stepping_down_what_nobody_holds_is_done_at_once() {
         ended.stdout
     };
     assert_eq!(told(&[]), never);
-    assert_eq!(json(&told(&["--output", "json"]))["state"], "never taken");
+    assert_eq!(json(&told(&["--output", "json"]))["never_taken"], true);
     assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
     assert_eq!(told(&[]), "lease \"job\": nobody holds it\n");
 }

@@ -63,6 +63,7 @@ The holder learns of the wish with its next renewal, ends its work, and gives th
 over. Ends with 1 if the term has not ended after --wait, or --token is not the current one; with --to also if nobody of
 that name waits, or it does not lead after --wait: a candidate without --priority takes the lease whenever it is free.
 A term that merely expired is told as such: its holder has not answered, and only a fence keeps its late writes out.
+Where nobody holds the lease it ends with 0, also where nobody ever has: a name that is mistyped is told as never taken.
 
 Examples:
   tenure step-down nightly-settlement

@@ -85,7 +85,7 @@ pub(super) fn told(name: &LeaseName, ended: Option<&Ended>, successor: Option<&L
             let ended = ended.map(Ended::in_json);
             format!(
                 "{}\n",
-                json!({"name": name.as_str(), "ended": ended, "successor": successor})
+                json!({"name": name.as_str(), "never_taken": false, "ended": ended, "successor": successor})
             )
         }
         Form::Text => {
@@ -106,7 +106,7 @@ pub(super) fn never_taken(name: &LeaseName, store: &Viewed, form: Form) -> Strin
     match form {
         Form::Json => format!(
             "{}\n",
-            json!({"name": name.as_str(), "state": "never taken", "ended": null, "successor": null})
+            json!({"name": name.as_str(), "never_taken": true, "ended": null, "successor": null})
         ),
         Form::Text => line(&format!("lease \"{name}\": never taken in {}", store.shown())),
     }

@@ -10,7 +10,6 @@ pub use leadership::Leadership;
 pub use observer::{Observation, Observer};
 
 use crate::driver::{DriverHandle, Message, NotWon, Queueing, Waiting, Withdrawal, Won};
-use crate::history::{History, keep};
 use crate::registry::SharedStore;
 use crate::sync::{AtomicBool, Ordering, blocking, broadcast, oneshot, select, sleep, timeout};
 use crate::term::Phase;
@@ -208,17 +207,9 @@ impl Election {
         self.events.subscribe()
     }
 
-    /// Notes every term of this candidacy from now on, for [`History::read`] and `tenure history`: who led, when, and how it
-    /// ended. Spawn it, and at the end [`close`](Self::close) or drop the election and await this, or the end of the last term may be
-    /// missing.
-    ///
-    /// It ends when the election was closed or dropped, and holds nothing any more. Nothing of the election waits for it. Each term
-    /// costs five requests; one that the store does not take within a second is left out. How the work ended it does not know:
-    /// such a term has no exit code.
-    pub fn keep_history(&self) -> impl Future<Output = ()> + Send + use<> {
-        let history = History::new(self.plan.store.clone(), self.plan.name.clone());
-        let candidate = self.plan.candidate.id.clone();
-        keep(history, candidate, self.events(), self.driver.clone())
+    /// Where its records are, and who drives it: what its history needs.
+    pub(crate) fn driven(&self) -> (SharedStore, DriverHandle) {
+        (self.plan.store.clone(), self.driver.clone())
     }
 
     /// The lease.

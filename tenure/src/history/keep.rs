@@ -2,8 +2,10 @@
 
 use super::{History, NotedTerm, TermEnd};
 use crate::driver::DriverHandle;
+use crate::election::Election;
 use crate::loss::Why;
 use crate::sync::{broadcast, select, timeout};
+use std::future::Future;
 use std::time::Duration;
 use tenure_core::{CandidateId, Cause, Event, FencingToken};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -19,8 +21,23 @@ struct Present {
     noted: Option<NotedTerm>,
 }
 
+impl Election {
+    /// Notes every term of this candidacy from now on, for [`History::read`] and `tenure history`: who led, when, and how it
+    /// ended. Spawn it, and at the end [`close`](Self::close) or drop the election and await this, or the end of the last term may be
+    /// missing.
+    ///
+    /// It ends when the election was closed or dropped, and holds nothing any more. Nothing of the election waits for it. Each term
+    /// costs five requests; one that the store does not take within a second is left out. How the work ended it does not know:
+    /// such a term has no exit code.
+    pub fn keep_history(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (store, driver) = self.driven();
+        let history = History::new(store, self.name().clone());
+        keep(history, self.candidate().id.clone(), self.events(), driver)
+    }
+}
+
 /// Notes every term of a candidacy, until its driver is gone.
-pub(crate) async fn keep(
+async fn keep(
     history: History,
     candidate: CandidateId,
     mut events: broadcast::Receiver<Event>,

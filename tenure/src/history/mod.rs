@@ -12,8 +12,6 @@
 
 mod keep;
 
-pub(crate) use keep::keep;
-
 use crate::identity;
 use crate::lock::{CANDIDATES, Standby};
 use crate::registry::SharedStore;

@@ -22,8 +22,7 @@ use refusals::Noter;
 use rusqlite::Connection;
 use std::sync::Arc;
 use tenure_core::{
-    Answer, Bump, Claimed, Cursor, Fault, Fence, FenceError, Leases, Mark, MarkPage, ResourceName,
-    StoreError, Term,
+    Answer, Bump, Claimed, Cursor, Fence, FenceError, Leases, Mark, MarkPage, ResourceName, Term,
 };
 
 /// A mark per resource, in a table of the user's own database file, beside the data it protects.

@@ -33,6 +33,7 @@ mod kubernetes;
 mod labels;
 mod leaving;
 mod leftovers;
+mod linger;
 mod lock;
 mod log_page;
 mod manager;

@@ -1,6 +1,7 @@
 //! A lease that is kept when its job has ended, so that no other host runs that again.
 
-use crate::common::{SOON, Sandbox, exit_code, json};
+use crate::common::{SOON, Sandbox, children_of, exit_code, json, signal};
+use rustix::process::Signal;
 use std::time::Duration;
 use tenure_testkit::{eventually, is_alive};
 
@@ -70,4 +71,36 @@ fn a_lease_lingers_no_longer_than_it_is_to() {
     let ended = sandbox.tenure(&["run", "--linger", "200ms", "job", "--", "sh", "-c", "exit 3"]);
     assert_eq!(ended.code, 3, "{ended:?}");
     assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+/// By a debugger, or by whoever takes it for one that hangs, as its job has ended.
+#[test]
+fn a_tenure_that_is_stopped_for_a_moment_while_its_lease_lingers_holds_it_on() {
+    let sandbox = Sandbox::new("linger-stopped");
+    let options = ["--linger", "1h", "--ttl", "10s", "--renew", "500ms"];
+    let process = sandbox.run(&options, "job", "exit 3");
+    process.wait_for_line("the lease is kept", SOON).unwrap();
+    // The lease would have ended by now, were it not renewed.
+    std::thread::sleep(Duration::from_secs(11));
+    signal(process.pid(), Signal::STOP);
+    std::thread::sleep(Duration::from_millis(600));
+    signal(process.pid(), Signal::CONT);
+    assert_eq!(process.status(), None);
+    let lease = sandbox.lease("job");
+    assert_eq!((&lease["state"], &lease["terms"]), (&"held".into(), &1.into()));
+    process.terminate();
+    assert_eq!(exit_code(&process), 3);
+}
+
+/// Somebody who gave it back early would have another host run the job again.
+#[test]
+fn a_lease_that_lingers_is_given_back_by_nobody_when_tenure_is_killed() {
+    let sandbox = Sandbox::new("linger-killed");
+    let process = sandbox.run(&["--linger", "1h", "--ttl", "1h"], "job", "exit 3");
+    process.wait_for_line("the lease is kept", SOON).unwrap();
+    eventually(SOON, "its warden has ended", || children_of(process.pid()) == 0);
+    signal(process.pid(), Signal::KILL);
+    process.wait_for_exit(SOON).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(sandbox.lease("job")["state"], "held");
 }

@@ -128,7 +128,7 @@ impl Turn<'_> {
             }
             std::future::pending::<()>().await;
         };
-        let supervised = {
+        let mut supervised = {
             let _ended_before_the_term = EndedByFault;
             tokio::select! {
                 biased;
@@ -153,7 +153,12 @@ impl Turn<'_> {
             ))
         );
         let led = began.elapsed();
-        if let (Some(linger), Ok((Ending::ByItself(status, left), _))) = (self.linger, &supervised) {
+        if let (Some(linger), Ok((Ending::ByItself(status, left), work))) = (self.linger, &mut supervised) {
+            // It guards nothing any more, hears of no renewal from here on, and would give the lease back early: when this process
+            // is killed, or is stopped for a moment. The next term, also with `--keep`, has a warden of its own.
+            if let Some(work) = work.take() {
+                work.dismiss().await;
+            }
             // At once: who asks meanwhile how the night went is not to be told that it goes on.
             if let (Some(chronicle), Some(noted)) = (&self.chronicle, noted.take()) {
                 let how = kept_in_words(*status, *left, linger);
@@ -221,7 +226,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Gives back what nothing of the work needs any more, and then parts with the work's warden.
+    /// Gives back what nothing of the work needs any more, and then parts with the work's warden, if it was not dismissed before.
     async fn part_with(
         &mut self,
         leadership: Leadership,

@@ -4,8 +4,9 @@ use crate::common::{SOON, Sandbox, exit_code};
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
-use tenure_testkit::eventually;
+use tenure_testkit::{Process, eventually};
 
 /// Has whoever opens the file wait, as one on a dead network file system does, until the answer is dropped.
 #[expect(
@@ -72,7 +73,7 @@ fn a_shell_on_a_file_system_that_is_away_holds_nothing_up() {
     let mut command = sandbox.command(&[&["run"], &health[..], &hook, &job].concat());
     let path = std::env::var("PATH").unwrap();
     command.env("PATH", format!("{}:{path}", sandbox.path("bin")));
-    let process = tenure_testkit::Process::spawn(command).unwrap();
+    let process = Process::spawn(command).unwrap();
     assert_eq!(exit_code(&process), 4);
 }
 
@@ -91,4 +92,71 @@ fn a_signal_that_comes_while_the_command_is_being_started_lets_it_not_begin() {
     assert!(!sandbox.dir.join("ran").exists(), "started after the signal");
     let told = sandbox.tenure(&["history", "job"]);
     assert!(told.stdout.contains("was not started"), "{told:?}");
+}
+
+/// A start in the midst of a deployment: whoever ended for good would be missed as a standby ever after.
+#[test]
+fn a_program_that_is_away_as_its_term_begins_is_run_again_where_restarts_are_asked_for() {
+    let again = ["--keep", "--restart", "always", "--cooldown", "100ms"];
+    for (options, goes_on) in [(&again[..], true), (&["--keep"][..], false)] {
+        let sandbox = Sandbox::new("away-for-a-while");
+        let program = sandbox.script("program", "#!/bin/sh\necho ran > ran\nexec sleep 300\n");
+        let holder = sandbox.run(&[], "job", "sleep 300");
+        sandbox.until_held("job");
+        let job = ["job", "--", "./program"];
+        let process = sandbox.start(&[&["run"], options, &job].concat());
+        process.wait_for_line("waiting", SOON).unwrap();
+        let away = sandbox.dir.join("away");
+        std::fs::rename(&program, &away).unwrap();
+        holder.terminate();
+        process.wait_for_line("was not found", SOON).unwrap();
+        std::fs::rename(&away, &program).unwrap();
+        if goes_on {
+            assert_eq!(sandbox.line("ran"), "ran");
+            process.terminate();
+        }
+        assert_eq!(exit_code(&process), if goes_on { 143 } else { 127 });
+        assert_eq!(sandbox.lease("job")["state"], "vacant");
+    }
+}
+
+/// How many files this process may open from now on.
+fn limit_files(process: &Process, files: &str) {
+    let mut limit = Command::new("prlimit");
+    limit.args([&format!("--nofile={files}:"), "--pid", &process.pid().to_string()]);
+    assert!(limit.status().unwrap().success());
+}
+
+/// Nothing of the command is wrong, and another host may have what this one lacks.
+#[test]
+fn a_host_that_lacks_open_files_as_a_term_begins_has_another_turn_with_keep() {
+    for (options, goes_on) in [
+        (&["--keep", "--cooldown", "100ms"][..], true),
+        (&["--once"][..], false),
+    ] {
+        let sandbox = Sandbox::new("no-files");
+        let holder = sandbox.run(&[], "job", "sleep 300");
+        sandbox.until_held("job");
+        let job = [
+            "--no-history",
+            "job",
+            "--",
+            "sh",
+            "-c",
+            "echo ran > ran; exec sleep 300",
+        ];
+        let process = sandbox.start(&[&["run"], options, &job].concat());
+        process.wait_for_line("waiting", SOON).unwrap();
+        limit_files(&process, "3");
+        holder.terminate();
+        let line = process.wait_for_line("cannot be guarded: Too many open files", SOON);
+        line.unwrap();
+        limit_files(&process, "1000");
+        if goes_on {
+            assert_eq!(sandbox.line("ran"), "ran");
+            process.terminate();
+        }
+        assert_eq!(exit_code(&process), if goes_on { 143 } else { 70 });
+        assert_eq!(sandbox.lease("job")["state"], "vacant");
+    }
 }

@@ -238,6 +238,10 @@ fn refused(program: &OsStr, lease: &str, error: &io::Error) -> Failure {
     let name = program.to_string_lossy();
     let (shown, has_spaces) = (unless_url(&name), name.contains(char::is_whitespace));
     let (code, words) = match error.kind() {
+        _ if is_shortage(error) => (
+            Code::Internal,
+            format!("command \"{shown}\" cannot be started: {error}; raise the limits of this user"),
+        ),
         ErrorKind::NotFound | ErrorKind::NotADirectory if has_spaces => (
             Code::NotFound,
             format!(
@@ -260,4 +264,12 @@ fn refused(program: &OsStr, lease: &str, error: &io::Error) -> Failure {
         ),
     };
     Failure::new(code, format!("lease \"{lease}\": {words}"))
+}
+
+/// Whether this host lacked what any command needs: processes, memory, open files.
+fn is_shortage(error: &io::Error) -> bool {
+    let numbers = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE];
+    error
+        .raw_os_error()
+        .is_some_and(|number| numbers.contains(&number))
 }

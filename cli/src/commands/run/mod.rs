@@ -270,7 +270,7 @@ async fn take_turns(turn: &mut Turn<'_>, again: Again, mut cooldown: Cooldown) -
         let taken = turn.take().await;
         // One that came while the term was ending anyway has changed nothing about how it ended; no other begins.
         let taken = match turn.signals.end() {
-            Some(signal) => taken.map(|taken| taken.ended_by(again, signal)),
+            Some(signal) => taken.and_then(|taken| taken.ended_by(again, signal)),
             None => taken,
         };
         let pause = match taken {
@@ -287,6 +287,11 @@ async fn take_turns(turn: &mut Turn<'_>, again: Again, mut cooldown: Cooldown) -
                 turn.stay_out(&format!("{shown} was not well"), out).await
             }
             Ok(Taken::Unwell(_)) => return Outcome::Ends(Ok(Code::Lost.number())),
+            Ok(Taken::NotStarted(failure, ran)) if is_tried_again(&failure, again, &cooldown) => {
+                turn.say_not_started(&failure);
+                let out = cooldown.after_failure(ran);
+                turn.stay_out(&format!("{shown} could not be started"), out).await
+            }
             Ok(Taken::Lost | Taken::HandedOver) if again == Again::Once => {
                 return Outcome::Ends(Ok(Code::Lost.number()));
             }
@@ -298,12 +303,22 @@ async fn take_turns(turn: &mut Turn<'_>, again: Again, mut cooldown: Cooldown) -
                 started.map_err(|signal| of_signal(signal.as_raw()))
             }
             Ok(Taken::Kept(failure)) => return Outcome::Keeps(failure),
-            Err(failure) => return Outcome::Ends(Err(failure)),
+            Ok(Taken::NotStarted(failure, _)) | Err(failure) => return Outcome::Ends(Err(failure)),
         };
         if let Err(code) = pause {
             return Outcome::Ends(Ok(code));
         }
     }
+}
+
+/// Whether the command, which could not be started for this, is to have another turn. One that was not found, or cannot be executed,
+/// is as one that has ended with that code: a file that is being replaced is there again soon, and a person who has made a mistake
+/// has asked for restarts. What this host lacks, processes or memory for one, says nothing of the command, and passes.
+fn is_tried_again(failure: &Failure, again: Again, cooldown: &Cooldown) -> bool {
+    let is_of_command = [Code::NotFound, Code::NotExecutable]
+        .map(Code::number)
+        .contains(&failure.code);
+    cooldown.restarts() || again == Again::Keep && !is_of_command
 }
 
 /// Ends what may be held unknown to this process; it expires by itself if the store does not answer.

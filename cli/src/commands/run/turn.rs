@@ -37,6 +37,8 @@ pub(super) enum Taken {
     Signalled(u8),
     /// The command was not well, and was ended after this time.
     Unwell(Duration),
+    /// The command could not be started, for this; the term has lasted for this time.
+    NotStarted(Failure, Duration),
     /// The term was lost, and the command ended.
     Lost,
     /// The term was given up because somebody asked for it.
@@ -49,17 +51,24 @@ impl Taken {
     /// The same, where `signal` has asked for the end and no turn follows: with the code of a command that has ended by
     /// itself or on the signal, else as a lost term. With `--keep`, which has no code for that, with the signal's: whoever has
     /// stopped it sees no failure, whatever its command makes of a signal.
-    pub(super) fn ended_by(self, again: Again, signal: Signal) -> Self {
-        match self {
+    ///
+    /// # Errors
+    /// Those of a command that could not be started.
+    pub(super) fn ended_by(self, again: Again, signal: Signal) -> Result<Self, Failure> {
+        let ended = match self {
             Self::Finished(code, _) => Self::Done(code),
             Self::Signalled(0) => Self::Done(0),
-            Self::Signalled(_) | Self::Unwell(_) | Self::Lost | Self::HandedOver if again == Again::Keep => {
+            Self::Signalled(_) | Self::Unwell(_) | Self::NotStarted(..) | Self::Lost | Self::HandedOver
+                if again == Again::Keep =>
+            {
                 Self::Done(of_signal(signal.as_raw()))
             }
             Self::Signalled(code) => Self::Done(code),
             Self::Unwell(_) => Self::Done(Code::Lost.number()),
+            Self::NotStarted(failure, _) => return Err(failure),
             Self::Done(_) | Self::Lost | Self::HandedOver | Self::Kept(_) => self,
-        }
+        };
+        Ok(ended)
     }
 }
 
@@ -190,7 +199,10 @@ impl Turn<'_> {
                 .end(noted, &TermEnd::new(led, how).exit_code(code))
                 .await;
         }
-        Ok(self.taken(ending?, led, &name, token))
+        Ok(match ending {
+            Ok(ending) => self.taken(ending, led, &name, token),
+            Err(failure) => Taken::NotStarted(failure, led),
+        })
     }
 
     /// Says how the command has ended, and that nobody else gets the lease yet. Also where only errors are to be said, if it failed.
@@ -281,6 +293,12 @@ impl Turn<'_> {
             _ => self.voice.say("ended", &text, fields),
         }
         taken
+    }
+
+    /// Says why the command could not be started: the run goes on.
+    pub(super) fn say_not_started(&self, failure: &Failure) {
+        let fields = json!({"lease": self.election.name().as_str(), "code": failure.code});
+        self.voice.warn("not_started", &failure.message, fields);
     }
 
     fn not_given_back(&self, name: &LeaseName, token: FencingToken) -> Failure {

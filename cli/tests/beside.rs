@@ -87,3 +87,25 @@ fn who_waits_reaps_what_is_left_to_it() {
     eventually(SOON, "the dead are reaped", || children_of(process.pid()) == 0);
     assert_eq!(process.status(), None);
 }
+
+/// The nightly pod lingers for half an hour, and what is run in it from outside (`kubectl exec`) leaves orphans there.
+#[test]
+fn who_lingers_reaps_what_is_left_to_it() {
+    let sandbox = Sandbox::new("reaps-lingering");
+    let waits = "until [ -e go ]; do sleep 0.05; done";
+    // The second leaves an orphan.
+    let children = format!("sh -c '{waits}' & sh -c '({waits}; sleep 2) & {waits}' & true");
+    let process = after(
+        &sandbox,
+        &children,
+        &["run", "--linger", "1h", "job", "--", "true"],
+    );
+    // Said when nothing of the work is left, and its warden has ended.
+    process.wait_for_line("the lease is kept", SOON).unwrap();
+    eventually(SOON, "both are below it", || children_of(process.pid()) == 2);
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+    eventually(SOON, "the dead are reaped", || children_of(process.pid()) == 0);
+    assert_eq!(process.status(), None);
+    process.terminate();
+    assert_eq!(exit_code(&process), 0);
+}

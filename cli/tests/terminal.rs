@@ -220,6 +220,29 @@ fn ctrl_z_suspends_nobody_of_a_pipeline() {
     assert_eq!(sandbox.line("codes"), "0 0");
 }
 
+/// The shell would wait for `tenure`, which is not stopped, and the others could not go on.
+#[test]
+fn ctrl_z_suspends_nobody_of_a_pipeline_whose_lease_lingers() {
+    let sandbox = Sandbox::new("ctrl-z-lingering");
+    let other = "trap 'echo yes > tidied; kill -STOP $$' TSTP; until [ -e go ]; do sleep 0.05; done; echo yes > went-on";
+    scripts(&sandbox, &[("other", other)]);
+    let mut shell = Shell::start(&sandbox);
+    shell.enter(&format!(
+        "$tenure run {TIMING} --linger 1h job -- sh -c 'exit 3' | ./other; echo ${{PIPESTATUS[*]}} > codes"
+    ));
+    shell.until_shows("the lease is kept");
+    eventually(SOON, "it stops", || {
+        shell.press(CTRL_Z);
+        std::thread::sleep(Duration::from_millis(200));
+        sandbox.dir.join("tidied").exists()
+    });
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+    sandbox.line("went-on");
+    let asked = sandbox.tenure(&["step-down", "job", "--wait", "30s"]);
+    assert_eq!(asked.code, 0, "{asked:?}");
+    assert_eq!(sandbox.line("codes"), "3 0");
+}
+
 /// A shell that is killed takes it back from none of its jobs, and a script below another reads what is typed next.
 #[test]
 fn a_terminal_that_was_given_to_what_is_gone_goes_back_to_who_ran_tenure() {

@@ -2,7 +2,7 @@
 
 use super::spared::reap_adopted;
 use super::system::{hear_stops, next_stop, suspend};
-use super::terminal::is_in_foreground;
+use super::terminal::{Terminal, is_in_foreground};
 use crate::exit::{Code, End, Failure, of_signal};
 use rustix::process::{Signal, kill_current_process_group};
 use std::fs;
@@ -148,6 +148,23 @@ impl Signals {
                 // As the first process of a container it may wait for months.
                 Notice::Child => reap_adopted(&[]),
                 Notice::Signal(_, Meaning::Nothing) | Notice::Stop(_) => {}
+            }
+        }
+    }
+
+    /// Returns when a signal has asked for the end of keeping what nothing works under. Ctrl-Z suspends nobody meanwhile, as while a
+    /// command works: the lease would be lost before long. May be dropped and called again without losing one.
+    pub(crate) async fn end_of_keeping(&mut self) {
+        let mut terminal = Terminal::of_nobody();
+        while self.end().is_none() {
+            tokio::select! {
+                biased;
+                () = terminal.wake_again() => {}
+                notice = self.next() => match notice {
+                    Notice::Child => reap_adopted(&[]),
+                    Notice::Stop(signal) => terminal.group_stopped(signal),
+                    Notice::Signal(..) => {}
+                },
             }
         }
     }

@@ -33,7 +33,8 @@ pub(super) struct Terminal {
     device: Option<OwnedFd>,
     /// None, where this PID namespace does not see it; then nobody here has the terminal, or can be lent it.
     ours: Option<Pid>,
-    theirs: Pid,
+    /// None, where there is nobody to lend it to.
+    theirs: Option<Pid>,
     is_lent: bool,
     /// How often the group is to be woken yet.
     wakes: u32,
@@ -53,7 +54,21 @@ pub(super) enum Stopped {
 impl Terminal {
     /// The terminal for this work, which has it at once where this process is in the foreground of its input, and alone.
     pub(super) fn of(work: &Work) -> Self {
-        let ours = own_group();
+        let mut terminal = Self::of_nobody();
+        terminal.theirs = Some(work.number());
+        let ours = terminal.ours;
+        // A command that was not started is nobody to lend it to.
+        let is_alone =
+            ours.is_some_and(|ours| tcgetpgrp(stdin()).is_ok_and(|group| group == ours) && is_alone_in(ours));
+        if !work.is_orphaned() && is_alone && terminal.lend() {
+            // It may have been stopped for reading before it had the terminal.
+            work.signal(Signal::CONT);
+        }
+        terminal
+    }
+
+    /// The terminal beside which no command works.
+    pub(super) fn of_nobody() -> Self {
         let input_group = tcgetpgrp(stdin()).ok();
         let device = match input_group {
             Some(_) => fcntl_dupfd_cloexec(stdin(), 0),
@@ -63,20 +78,13 @@ impl Terminal {
                 Mode::empty(),
             ),
         };
-        let mut terminal = Self {
+        Self {
             device: device.ok(),
-            ours,
-            theirs: work.number(),
+            ours: own_group(),
+            theirs: None,
             is_lent: false,
             wakes: 0,
-        };
-        // A command that was not started is nobody to lend it to.
-        let is_alone = ours.is_some_and(|ours| input_group == Some(ours) && is_alone_in(ours));
-        if !work.is_orphaned() && is_alone && terminal.lend() {
-            // It may have been stopped for reading before it had the terminal.
-            work.signal(Signal::CONT);
         }
-        terminal
     }
 
     /// Takes in that the command was stopped by this signal. One that asks for the terminal is lent it.
@@ -131,12 +139,11 @@ impl Terminal {
 
     /// Whether the command has the terminal now: only this process's group can lend it.
     fn lend(&mut self) -> bool {
-        let Some(device) = &self.device else {
+        let (Some(device), Some(theirs)) = (&self.device, self.theirs) else {
             return false;
         };
         let group = tcgetpgrp(device).ok();
-        let has_it =
-            group == Some(self.theirs) || self.is_ours(group) && tcsetpgrp(device, self.theirs).is_ok();
+        let has_it = group == Some(theirs) || self.is_ours(group) && tcsetpgrp(device, theirs).is_ok();
         self.is_lent |= has_it;
         has_it
     }
@@ -148,7 +155,7 @@ impl Terminal {
         // Not from another group: a shell may have taken it back. One that is gone, as a job of a shell that was killed before it,
         // would keep it from everybody.
         let is_there = |group| living_members_of(group).next().is_some();
-        if tcgetpgrp(device).is_ok_and(|group| group != self.theirs && is_there(group)) {
+        if tcgetpgrp(device).is_ok_and(|group| Some(group) != self.theirs && is_there(group)) {
             return;
         }
         self.is_lent = false;

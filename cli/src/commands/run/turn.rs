@@ -225,14 +225,9 @@ impl Turn<'_> {
     /// where it is lost anyway.
     async fn linger(&mut self, leadership: &Leadership, time: Duration) {
         manager::status(&format!("keeps the lease for {}", short(time)));
-        let asked_to_end = async {
-            while self.signals.end().is_none() {
-                self.signals.next().await;
-            }
-        };
         tokio::select! {
             biased;
-            () = asked_to_end => {}
+            () = self.signals.end_of_keeping() => {}
             () = leadership.interrupted() => {}
             () = tokio::time::sleep(time) => {}
         }

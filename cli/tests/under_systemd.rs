@@ -213,6 +213,24 @@ fn the_unit_runs_as_its_user_under_systemd_is_started_again_and_stops_without_fa
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }
 
+/// The nightly unit, with these changes and not started yet; its store is away until there is a folder for it.
+fn nightly_away(sandbox: &mut Sandbox, changes: &[(&str, &str)]) -> Systemd {
+    let script = format!("#!/bin/sh\necho \"$(id -un) $#\" >> {}\n", sandbox.path("ran"));
+    let job = sandbox.script("job", &script);
+    sandbox.store = format!("sqlite:{}/leases.db", sandbox.path("mount"));
+    give(sandbox.dir.path());
+    let text = changes.iter().fold(NIGHTLY.to_owned(), |text, (before, after)| {
+        assert!(text.contains(before), "{before}");
+        text.replace(before, after)
+    });
+    Systemd::start(sandbox, &job, "tenure-nightly@job", &text)
+}
+
+fn bring_store_back(sandbox: &Sandbox) {
+    fs::create_dir(sandbox.dir.join("mount")).unwrap();
+    give(&sandbox.dir.join("mount"));
+}
+
 /// The tries, and the pauses between them, are shorter here.
 #[test]
 fn the_nightly_unit_is_tried_again_under_systemd_while_the_store_is_away_and_stops_without_failure() {
@@ -220,16 +238,10 @@ fn the_nightly_unit_is_tried_again_under_systemd_while_the_store_is_away_and_sto
         return leave_out_or_fail(Need::Systemd);
     }
     let mut sandbox = Sandbox::new("nightly-under-systemd");
-    let script = format!("#!/bin/sh\necho \"$(id -un) $#\" >> {}\n", sandbox.path("ran"));
-    let job = sandbox.script("job", &script);
-    sandbox.store = format!("sqlite:{}/leases.db", sandbox.path("mount"));
-    give(sandbox.dir.path());
-    let text = NIGHTLY
-        .replace("RestartSec=60", "RestartSec=1s")
-        .replace("--wait 45s", "--wait 1s");
-    assert!(text.contains("--wait 1s"), "{text}");
-    let systemd = Systemd::start(&sandbox, &job, "tenure-nightly@job", &text);
-
+    let systemd = nightly_away(
+        &mut sandbox,
+        &[("RestartSec=60", "RestartSec=1s"), ("--wait 45s", "--wait 1s")],
+    );
     let (started, said) = systemd.control(&["start", "--no-block", "tenure-nightly@job"]);
     assert!(started, "{said}");
     eventually(SOON, "it is tried again", || {
@@ -237,8 +249,7 @@ fn the_nightly_unit_is_tried_again_under_systemd_while_the_store_is_away_and_sto
         (times >= 2).then_some(()).ok_or(times)
     });
     assert_eq!(sandbox.read("ran"), "");
-    fs::create_dir(sandbox.dir.join("mount")).unwrap();
-    give(&sandbox.dir.join("mount"));
+    bring_store_back(&sandbox);
     assert_eq!(sandbox.line("ran"), "tenure 2");
 
     // The job has ended, and the lease is kept.
@@ -248,4 +259,37 @@ fn the_nightly_unit_is_tried_again_under_systemd_while_the_store_is_away_and_sto
     assert_eq!((state.as_str(), result.as_str()), ("inactive", "success"));
     assert_eq!(sandbox.read("ran").lines().count(), 1);
     assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+/// The limit is for starts by hand as well, and they fail as if the store were still away. The tries are fewer and shorter here.
+#[test]
+fn a_nightly_unit_that_has_given_up_is_started_by_hand_once_its_failures_are_reset() {
+    if !geteuid().is_root() || !Path::new(SYSTEMD).exists() {
+        return leave_out_or_fail(Need::Systemd);
+    }
+    let mut sandbox = Sandbox::new("nightly-given-up");
+    let changes = [
+        ("RestartSec=60", "RestartSec=100ms"),
+        ("StartLimitBurst=13", "StartLimitBurst=2"),
+        ("--wait 45s", "--wait 100ms"),
+    ];
+    let systemd = nightly_away(&mut sandbox, &changes);
+    let unit = systemd.unit;
+    let (started, said) = systemd.control(&["start", "--no-block", unit]);
+    assert!(started, "{said}");
+    eventually(SOON, "it has given up", || {
+        let state = systemd.property("ActiveState");
+        (state == "failed").then_some(()).ok_or(state)
+    });
+    bring_store_back(&sandbox);
+    let (started, said) = systemd.control(&["start", unit]);
+    assert!(!started, "{said}");
+    for step in ["reset-failed", "start"] {
+        let (is_done, said) = systemd.control(&[step, unit]);
+        assert!(is_done, "{step}: {said}");
+    }
+    assert_eq!(sandbox.line("ran"), "tenure 2");
+    let (stopped, said) = systemd.control(&["stop", unit]);
+    assert!(stopped, "{said}");
+    assert_eq!(sandbox.read("ran").lines().count(), 1);
 }

@@ -33,7 +33,7 @@ pub(super) fn own_group() -> Option<Pid> {
 
 /// Has the kernel kill the child when the thread that spawns it ends: spawn it from the main thread only.
 ///
-/// A program that gains privileges as it starts (set-user-id) is exempt: the kernel forgets the wish.
+/// A program that changes its user is exempt, as it starts (set-user-id) or later (`setuid`): the kernel forgets the wish.
 #[expect(
     unsafe_code,
     reason = "`pre_exec` is unsafe; the closure makes two system calls and allocates nothing"

@@ -134,7 +134,7 @@ fn a_tenure_in_the_work_that_would_wait_for_its_own_term_is_refused() {
 }
 
 /// The folder of a process's control group (version 2), where there are any.
-fn group_of(process: &str) -> Option<PathBuf> {
+pub(crate) fn group_of(process: &str) -> Option<PathBuf> {
     let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
     let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -210,7 +210,23 @@ fn what_killed_wardens_left_of_nested_control_groups_is_removed_by_the_next_run(
 }
 
 /// A control group of a test's own, whose `tenure` nobody else's sweeps. Removed when this is dropped.
-struct Place(PathBuf);
+pub(crate) struct Place(pub(crate) PathBuf);
+
+impl Place {
+    /// `None` where none may be made, or used, and that is known.
+    pub(crate) fn make(name: &str) -> Option<Self> {
+        let own = group_of("self").map(|own| own.join(format!("{name}-{}", std::process::id())));
+        let place = own
+            .filter(|place| fs::create_dir(place).is_ok())
+            .map(Self)
+            // Without it, before Linux 5.14, none is used.
+            .filter(|place| place.0.join("cgroup.kill").exists());
+        if place.is_none() {
+            leave_out_or_fail(Need::ControlGroups);
+        }
+        place
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -237,14 +253,7 @@ fn eventually_removed(group: &Path) {
 #[test]
 fn a_killed_tenure_leaves_no_control_group_of_one_in_its_work() {
     let sandbox = Sandbox::new("nested-groups");
-    let own = group_of("self").map(|own| own.join(format!("nested-{}", std::process::id())));
-    let place = own
-        .filter(|place| fs::create_dir(place).is_ok())
-        .map(Place)
-        // Without it, before Linux 5.14, none is used.
-        .filter(|place| place.0.join("cgroup.kill").exists());
-    let Some(place) = place else {
-        leave_out_or_fail(Need::ControlGroups);
+    let Some(place) = Place::make("nested") else {
         return;
     };
     let mut command = Command::new("sh");

@@ -1,6 +1,7 @@
 //! Work that is hard to find or cannot be killed: it is said, and the lease is not given back while it lives.
 
 use crate::common::{Need, SOON, Sandbox, exit_code, leave_out_or_fail, signal};
+use crate::nested::Place;
 use rustix::process::{Signal, geteuid};
 use serde_json::json;
 use std::fs;
@@ -53,6 +54,30 @@ fn a_control_group_that_may_not_be_made_is_said_once_and_nothing_survives() {
     let lines = process.lines();
     let said = lines.iter().filter(|line| line.text.contains("No control group"));
     assert_eq!(said.count(), 1, "{lines:?}");
+}
+
+/// It can be made where `tenure` is in a group of threads, but no process may join it.
+#[test]
+fn a_control_group_that_the_command_may_not_join_is_said() {
+    let Some(place) = Place::make("threads") else {
+        return;
+    };
+    let sandbox = Sandbox::new("kept-out");
+    let threads = place.0.join("threads");
+    fs::create_dir(&threads).unwrap();
+    fs::write(threads.join("cgroup.type"), "threaded").unwrap();
+    let tenure = sandbox.command(&["-v", "run", "job", "--", "sleep", "300"]);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "echo 0 > \"$0\"/cgroup.procs && exec \"$@\""])
+        .arg(&threads)
+        .arg(tenure.get_program())
+        .args(tenure.get_args())
+        .env("TENURE_STORE", &sandbox.store);
+    let process = Process::spawn(command).unwrap();
+    process.wait_for_line("No control group", SOON).unwrap();
+    process.terminate();
+    assert_eq!(exit_code(&process), 143);
 }
 
 /// Ends what nobody else can, also where the test fails.

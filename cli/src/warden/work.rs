@@ -5,7 +5,8 @@ use super::start;
 use super::tree::{self, Meant};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process_group, wait, waitid, waitpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions, getpid, kill_process_group, wait, waitid,
+    waitpid,
 };
 use std::ffi::OsString;
 use std::io;
@@ -44,15 +45,17 @@ impl Work {
             Err(error) => (None, None, error.raw_os_error().unwrap_or(libc::ENOENT)),
         };
         let leader = start::start(words, members, kill_at)?;
+        let was_made = cgroup.is_some();
         // Where it was not let in, or has ended by now, the group says nothing.
         let cgroup = cgroup.filter(Cgroup::has_members);
+        let was_kept_out = was_made && cgroup.is_none() && end_of(leader).is_none();
         let work = Self {
             leader,
             cgroup,
             has_ended: false,
             is_reaped: false,
         };
-        Ok((work, why))
+        Ok((work, if was_kept_out { libc::EPERM } else { why }))
     }
 
     /// The command's number, and its group's.
@@ -99,12 +102,11 @@ impl Work {
     pub(super) fn reap(&mut self) -> Vec<News> {
         let mut news = Vec::new();
         if !self.has_ended {
-            let look = |options| waitid(WaitId::Pid(self.leader), options | WaitIdOptions::NOHANG);
-            if let Ok(Some(status)) = look(WaitIdOptions::STOPPED) {
+            let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+            if let Ok(Some(status)) = waitid(WaitId::Pid(self.leader), stopped) {
                 news.extend(status.stopping_signal().map(News::Stopped));
             }
-            // Seen, and not reaped.
-            if let Ok(Some(status)) = look(WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            if let Some(status) = end_of(self.leader) {
                 let exited = status.exit_status().map(|code| code << 8);
                 news.push(News::Ended(exited.or(status.terminating_signal()).unwrap_or(0)));
                 self.has_ended = true;
@@ -128,4 +130,10 @@ impl Work {
         }
         news
     }
+}
+
+/// How this child has ended, if it has: seen, and not reaped.
+fn end_of(child: Pid) -> Option<WaitIdStatus> {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    waitid(WaitId::Pid(child), look).ok().flatten()
 }

@@ -41,6 +41,24 @@ fn a_command_that_a_forwarded_signal_ends_passes_128_and_its_number() {
     assert_eq!(exit_code(&process), 130);
 }
 
+/// As a program with job control that leads no session.
+#[test]
+fn a_command_that_has_left_its_group_hears_a_signal_all_the_same() {
+    let leaves = "$SIG{USR1} = sub { exit 21 }; $SIG{INT} = sub { exit 22 }; my $child = fork; \
+                  if (!$child) { sleep 300; exit } setpgrp($child, $child); setpgrp(0, $child) or die; \
+                  open(READY, '>', 'ready'); print READY \"ready\\n\"; close(READY); sleep 300";
+    for (number, code) in [(Signal::USR1, 21), (Signal::INT, 22)] {
+        let sandbox = Sandbox::new("left-its-group");
+        let process = sandbox.start(&[
+            "run", "--grace", "10m", "--ttl", "1h", "job", "--", "perl", "-e", leaves,
+        ]);
+        sandbox.line("ready");
+        signal(process.pid(), number);
+        assert_eq!(exit_code(&process), code, "{number:?}");
+        assert_eq!(sandbox.lease("job")["state"], "vacant");
+    }
+}
+
 /// Signals that ask for no end.
 const HARMLESS: [(Signal, &str); 4] = [
     (Signal::HUP, "HUP"),

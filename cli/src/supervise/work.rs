@@ -212,7 +212,7 @@ impl Work {
         is_stopped(self.leader)
     }
 
-    /// Sends `signal` to the command's group.
+    /// Sends `signal` to the command's group, and to the command where it has left that.
     pub(super) fn signal(&self, signal: Signal) {
         self.orders.give(Order::Signal(signal));
     }

@@ -33,7 +33,7 @@ pub(crate) struct Limit {
 pub(crate) enum Order {
     /// The term was extended.
     Until(Limit),
-    /// This signal for the command's group.
+    /// This signal for the command's group, and for the command where it has left that.
     Signal(Signal),
     /// Everything is asked to end, the stopped too.
     Terminate,

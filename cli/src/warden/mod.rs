@@ -182,7 +182,7 @@ impl Warden {
     fn obey(&mut self, line: &str) -> Obeyed {
         match Order::from_line(line) {
             Some(Order::Until(limit)) => self.limit = limit,
-            Some(Order::Signal(signal)) => self.work.signal_group(signal),
+            Some(Order::Signal(signal)) => self.work.signal(signal),
             Some(Order::Terminate) => self.work.terminate(),
             Some(Order::Seen) => self.is_seen = self.empty,
             Some(Order::Dismiss) if self.empty => return Obeyed::Dismissed,

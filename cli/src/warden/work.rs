@@ -5,8 +5,8 @@ use super::start;
 use super::tree::{self, Meant};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions, getpid, kill_process_group, wait, waitid,
-    waitpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions, getpid, kill_process, kill_process_group,
+    wait, waitid, waitpid,
 };
 use std::ffi::OsString;
 use std::io;
@@ -68,8 +68,17 @@ impl Work {
         self.has_ended
     }
 
-    /// Sends `signal` to the command's group.
-    pub(super) fn signal_group(&self, signal: Signal) {
+    /// Sends `signal` to the command's group, and to the command where it has left that for another.
+    pub(super) fn signal(&self, signal: Signal) {
+        self.signal_group(signal);
+        let has_left = || tree::stat(self.leader).is_some_and(|stat| stat.group != self.leader.as_raw_pid());
+        if !self.is_reaped && has_left() {
+            // Not reaped, its number is its own. What cannot be signalled shows as with the group.
+            let _ = kill_process(self.leader, signal);
+        }
+    }
+
+    fn signal_group(&self, signal: Signal) {
         if !self.is_reaped {
             // What has just ended, or has got itself other privileges, cannot be signalled; that shows by its being there.
             let _ = kill_process_group(self.leader, signal);

@@ -228,7 +228,7 @@ fn ctrl_z_suspends_nobody_of_a_pipeline_whose_lease_lingers() {
     scripts(&sandbox, &[("other", other)]);
     let mut shell = Shell::start(&sandbox);
     shell.enter(&format!(
-        "$tenure run {TIMING} --linger 1h job -- sh -c 'exit 3' | ./other; echo ${{PIPESTATUS[*]}} > codes"
+        "$tenure run {TIMING} --linger 5m job -- sh -c 'exit 3' | ./other; echo ${{PIPESTATUS[*]}} > codes"
     ));
     shell.until_shows("the lease is kept");
     eventually(SOON, "it stops", || {

@@ -273,3 +273,26 @@ fn is_shortage(error: &io::Error) -> bool {
         .raw_os_error()
         .is_some_and(|number| numbers.contains(&number))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::refused;
+    use std::ffi::OsStr;
+    use std::io;
+
+    /// To name another program, or to make it executable, would help nobody.
+    #[test]
+    fn what_the_host_lacks_is_no_fault_of_the_program() {
+        for (number, code, words) in [
+            (libc::EAGAIN, 70, "raise the limits"),
+            (libc::ENOMEM, 70, "raise the limits"),
+            (libc::ENOENT, 127, "was not found"),
+            (libc::ENOEXEC, 126, "name a program"),
+        ] {
+            let error = io::Error::from_raw_os_error(number);
+            let failure = refused(OsStr::new("./program"), "job", &error);
+            assert_eq!(failure.code, code, "{failure:?}");
+            assert!(failure.message.contains(words), "{failure:?}");
+        }
+    }
+}

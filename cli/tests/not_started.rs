@@ -135,7 +135,9 @@ fn a_host_that_lacks_open_files_as_a_term_begins_has_another_turn_with_keep() {
         (&["--once"][..], false),
     ] {
         let sandbox = Sandbox::new("no-files");
-        let holder = sandbox.run(&[], "job", "sleep 300");
+        // Whoever cannot look whether it was given back tries when it would have ended.
+        let ttl = ["--ttl", "10s"];
+        let holder = sandbox.run(&ttl, "job", "sleep 300");
         sandbox.until_held("job");
         let job = [
             "--no-history",
@@ -145,7 +147,7 @@ fn a_host_that_lacks_open_files_as_a_term_begins_has_another_turn_with_keep() {
             "-c",
             "echo ran > ran; exec sleep 300",
         ];
-        let process = sandbox.start(&[&["run"], options, &job].concat());
+        let process = sandbox.start(&[&["run"], options, &ttl, &job].concat());
         process.wait_for_line("waiting", SOON).unwrap();
         limit_files(&process, "3");
         holder.terminate();

@@ -1,6 +1,6 @@
 //! One turn: waiting for a term, running the command in it, giving it back.
 
-use super::chronicle::Chronicle;
+use super::chronicle::{Chronicle, Entry};
 use super::giving_back::NotGivenBack;
 use super::opening::Waiting;
 use super::order;
@@ -165,15 +165,11 @@ impl Turn<'_> {
         if let (Some(linger), Ok((Ending::ByItself(status, left), work))) = (self.linger, &mut supervised) {
             // It guards nothing any more, hears of no renewal from here on, and would give the lease back early: when this process
             // is killed, or is stopped for a moment. The next term, also with `--keep`, has a warden of its own.
-            if let Some(work) = work.take() {
-                work.dismiss().await;
-            }
+            dismiss(work.take()).await;
             // At once: who asks meanwhile how the night went is not to be told that it goes on.
-            if let (Some(chronicle), Some(noted)) = (&self.chronicle, noted.take()) {
-                let how = kept_in_words(*status, *left, linger);
-                let end = TermEnd::new(led, how).exit_code(Some(code_of(*status)));
-                chronicle.end(noted, &end).await;
-            }
+            let how = kept_in_words(*status, *left, linger);
+            let end = TermEnd::new(led, how).exit_code(Some(code_of(*status)));
+            self.note_end(noted.take(), &end).await;
             self.lingers(&name, token, *status, linger);
             self.linger(&leadership, linger).await;
         }
@@ -194,15 +190,16 @@ impl Turn<'_> {
             }
             span.end(&how, !as_wished);
         }
+        self.note_end(noted, &TermEnd::new(led, how).exit_code(code))
+            .await;
+        Ok(self.taken(ending, led, &name, token))
+    }
+
+    /// Notes how the term has ended, if that was not done before.
+    async fn note_end(&self, noted: Option<Entry>, end: &TermEnd) {
         if let (Some(chronicle), Some(noted)) = (&self.chronicle, noted) {
-            chronicle
-                .end(noted, &TermEnd::new(led, how).exit_code(code))
-                .await;
+            chronicle.end(noted, end).await;
         }
-        Ok(match ending {
-            Ok(ending) => self.taken(ending, led, &name, token),
-            Err(failure) => Taken::NotStarted(failure, led),
-        })
     }
 
     /// Says how the command has ended, and that nobody else gets the lease yet. Also where only errors are to be said, if it failed.
@@ -243,9 +240,7 @@ impl Turn<'_> {
         let kept = self.give_back(leadership, span).await;
         let ending = match supervised {
             Ok((ending, work)) => {
-                if let Some(work) = work {
-                    work.dismiss().await;
-                }
+                dismiss(work).await;
                 Ok(ending)
             }
             Err(failure) => Err(failure),
@@ -268,7 +263,17 @@ impl Turn<'_> {
     }
 
     /// What the ending of a term's command means for this turn. Says it, unless the command ended by itself.
-    fn taken(&self, ending: Ending, led: Duration, name: &LeaseName, token: FencingToken) -> Taken {
+    fn taken(
+        &self,
+        ending: Result<Ending, Failure>,
+        led: Duration,
+        name: &LeaseName,
+        token: FencingToken,
+    ) -> Taken {
+        let ending = match ending {
+            Ok(ending) => ending,
+            Err(failure) => return Taken::NotStarted(failure, led),
+        };
         let (why, taken) = match ending {
             Ending::ByItself(status, _) => return Taken::Finished(code_of(status), led),
             Ending::OnSignal(status) => return Taken::Signalled(code_of(status)),
@@ -318,5 +323,12 @@ impl Turn<'_> {
             .unless_ended(tokio::time::sleep(out))
             .await
             .map_err(|signal| of_signal(signal.as_raw()))
+    }
+}
+
+/// Parts with the warden of work of which nothing is left, if there is one.
+async fn dismiss(work: Option<Work>) {
+    if let Some(work) = work {
+        work.dismiss().await;
     }
 }

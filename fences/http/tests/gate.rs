@@ -208,7 +208,7 @@ async fn fence_that_fails_lets_nobody_in() {
     let Refusal::Unavailable { error, .. } = &refused else {
         panic!("{refused:?}")
     };
-    assert_eq!(error.fault, Fault::Unreadable, "{error}");
+    assert_eq!(error.fault, Fault::Invalid, "{error}");
 }
 
 #[tokio::test]

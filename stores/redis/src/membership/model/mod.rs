@@ -132,7 +132,6 @@ impl Scenario {
             name: "two runs",
             before: None,
             runs: vec![NEWER, NEW],
-            late_max: 1,
             ..Self::first([NEWER, NEW])
         }
     }
@@ -176,6 +175,9 @@ fn scenarios() -> Vec<Scenario> {
             },
             Scenario {
                 rare: all_rare,
+                ..Scenario::first([OLD, NEW])
+            },
+            Scenario {
                 late_max: 1,
                 ..Scenario::first([OLD, NEW])
             },

@@ -77,8 +77,6 @@ struct Scenario {
     candidates: [List; 2],
     /// What `store init` is run for, one run after the other.
     runs: Vec<List>,
-    /// And not after the other.
-    at_once: bool,
     /// Of these what is here.
     rare: &'static [Deed],
     /// At a time.
@@ -92,8 +90,6 @@ const RARE: [Deed; 4] = [Deed::MeetsOnly, Deed::LosesIn, Deed::Adopts, Deed::Res
 const OLD: List = [0, 1, 2];
 /// That differs in as many as may fail.
 const NEW: List = [0, 1, 3];
-/// That does so from both.
-const NEWER: List = [0, 1, 4];
 /// That shares one.
 const FAR: List = [2, 3, 4];
 
@@ -109,7 +105,6 @@ impl Scenario {
             before: None,
             candidates,
             runs: Vec::new(),
-            at_once: false,
             rare: &[],
             late_max: 0,
             forgets_max: 0,
@@ -123,16 +118,6 @@ impl Scenario {
             before: Some(OLD),
             runs: vec![NEW],
             ..Self::first([OLD, NEW])
-        }
-    }
-
-    /// A run is followed by another, for another list.
-    fn two_runs() -> Self {
-        Self {
-            name: "two runs",
-            before: None,
-            runs: vec![NEWER, NEW],
-            ..Self::first([NEWER, NEW])
         }
     }
 }
@@ -185,7 +170,6 @@ fn scenarios() -> Vec<Scenario> {
                 forgets_max: 1,
                 ..Scenario::first([OLD, FAR])
             },
-            Scenario::two_runs(),
         ]);
     }
     scenarios

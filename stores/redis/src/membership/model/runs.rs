@@ -13,7 +13,7 @@ impl World {
     /// `store init`, each step of which all members must have answered.
     pub(super) fn runs(&mut self, state: &State, number: usize, next: &mut Next) {
         let run = state.runs[number];
-        let is_before_over = number == 0 || self.scenario.at_once || state.runs[0].phase == Phase::Ended;
+        let is_before_over = number == 0 || state.runs[0].phase == Phase::Ended;
         if run.phase == Phase::Ended || !is_before_over {
             return;
         }

@@ -268,4 +268,24 @@ pub(super) const ROWS: &[Wrong] = &[
         ]],
         &["fence::", "fence_bumps::"],
     ),
+    row(
+        "a transaction is committed that has ended since it entered",
+        "Y5",
+        "src/fence/enter.rs",
+        &[[
+            "let released = format!(\"RELEASE SAVEPOINT {}\", entry(resource));",
+            "let released = format!(\"DO 0 /* {} */\", entry(resource));",
+        ]],
+        &["fence_endings::", "fence::"],
+    ),
+    row(
+        "the entry of another resource is taken for that of the first",
+        "Y5",
+        "src/fence/enter.rs",
+        &[[
+            "resource.as_str().hash(&mut hasher);",
+            "resource.as_str().is_empty().hash(&mut hasher);",
+        ]],
+        &["fence_endings::"],
+    ),
 ];

@@ -160,4 +160,24 @@ pub(super) const ROWS: &[Wrong] = &[
         ]],
         &["fence::", "fence_bumps::", "fence_marks::"],
     ),
+    row(
+        "a term is admitted in a file that was moved away",
+        "S7",
+        "src/fence/enter.rs",
+        &[[
+            "let lock = unless_locked(transaction::write(connection, |_| Ok(())))?;",
+            "let lock = None;",
+        ]],
+        &["moved_files::"],
+    ),
+    row(
+        "a term is admitted although a later one has claimed in the file at the path",
+        "S7",
+        "src/fence/enter.rs",
+        &[[
+            "let kept = unless_locked(mark::kept(connection, resource))?; let lock",
+            "let kept: Option<Option<mark::Kept>> = None; let lock",
+        ]],
+        &["moved_files::"],
+    ),
 ];

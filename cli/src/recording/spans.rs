@@ -6,7 +6,8 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::SdkTracer;
 use std::collections::HashMap;
-use tenure::{Event, FencingToken, LeaseName};
+use std::time::Duration;
+use tenure::{Event, FencingToken, LeaseName, StoreError};
 
 /// What a term's span is called.
 const TERM: &str = "lease.term";
@@ -71,17 +72,18 @@ impl TermSpan {
 
     /// Takes in what happened in the term.
     pub(crate) fn note(&self, event: &Event) {
+        let failed = |error: &StoreError, remaining: &Duration| {
+            let why = KeyValue::new("error", error.to_string());
+            let left = KeyValue::new("remaining_s", remaining.as_secs_f64());
+            vec![why, left]
+        };
         let (token, what, attributes) = match event {
             Event::RenewalFailed {
                 token,
                 error,
                 remaining,
                 ..
-            } => {
-                let why = KeyValue::new("error", error.to_string());
-                let left = KeyValue::new("remaining_s", remaining.as_secs_f64());
-                (token, "renewal failed", vec![why, left])
-            }
+            } => (token, "renewal failed", failed(error, remaining)),
             Event::Doubted { token, remaining, .. } => {
                 let left = KeyValue::new("remaining_s", remaining.as_secs_f64());
                 (token, "doubted", vec![left])
@@ -97,11 +99,7 @@ impl TermSpan {
                 error,
                 remaining,
                 ..
-            } => {
-                let why = KeyValue::new("error", error.to_string());
-                let left = KeyValue::new("remaining_s", remaining.as_secs_f64());
-                (token, "release failed", vec![why, left])
-            }
+            } => (token, "release failed", failed(error, remaining)),
             Event::Renewed { .. }
             | Event::Standby { .. }
             | Event::AttemptFailed { .. }

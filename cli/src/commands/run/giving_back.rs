@@ -24,7 +24,10 @@ pub(super) struct NotGivenBack {
 impl NotGivenBack {
     /// How the term has ended, and why it may be held yet.
     pub(super) fn beside(&self, how: &str) -> String {
-        format!("{how}; not confirmed: {}", self.why())
+        match &self.error {
+            Some(error) => format!("{how}; not confirmed: {error}"),
+            None => format!("{how}; {}", self.why()),
+        }
     }
 
     fn why(&self) -> String {

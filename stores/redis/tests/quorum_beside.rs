@@ -57,6 +57,14 @@ impl Members {
         store
     }
 
+    /// The same, which have a lease by now.
+    async fn led(&self) -> (QuorumStore, Acquire, FencingToken) {
+        let store = self.before().await;
+        let job = request("job", "before", seconds(300));
+        let token = leading(&store, &job).await;
+        (store, job, token)
+    }
+
     async fn asked<T: redis::FromRedisValue>(&self, server: usize, command: &str, words: &[&str]) -> T {
         let asked = redis::cmd(command).arg(words).to_owned();
         let mut server = connection(&self.servers[server].url()).await;
@@ -164,9 +172,7 @@ async fn begins_meanwhile(members: &Members, way: &FaultProxy) -> bool {
 #[tokio::test]
 async fn members_that_were_recorded_half_way_are_not_complete_beside_a_lease_of_before() {
     let members = Members::new().await;
-    let store = members.before().await;
-    let job = request("job", "before", seconds(300));
-    let token = leading(&store, &job).await;
+    let (store, job, token) = members.led().await;
     members.misses("job").await;
     let places = [0, 1, 3];
     let changed = places.map(|place| members.servers[place].address());
@@ -200,9 +206,7 @@ async fn members_that_were_recorded_half_way_are_not_complete_beside_a_lease_of_
 #[tokio::test]
 async fn server_that_could_not_keep_who_it_is_counts_for_no_lease() {
     let members = Members::new().await;
-    let store = members.before().await;
-    let job = request("job", "before", seconds(300));
-    let _token = leading(&store, &job).await;
+    let _led = members.led().await;
     members.misses("job").await;
     let ways = [0, 1].map(|place| FaultProxy::redis(members.servers[place].address()).expect("a proxy"));
     let mut others: Vec<String> = ways.iter().map(|way| way.address().to_string()).collect();
@@ -236,9 +240,7 @@ async fn server_that_could_not_keep_who_it_is_counts_for_no_lease() {
 #[tokio::test]
 async fn member_that_was_recorded_anew_takes_in_no_term_by_the_list_of_before() {
     let members = Members::new().await;
-    let store = members.before().await;
-    let job = request("job", "before", seconds(300));
-    let token = leading(&store, &job).await;
+    let (store, job, token) = members.led().await;
     // It has connections to all, and for renewals, too.
     let renewed = async || store.renew(&[renewal(&job, token)]).await.remove(0);
     let _renewed = eventually_async(BOUND, "a renewal", renewed).await;

@@ -1,7 +1,7 @@
 //! A store that counts what it is asked.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use tenure::core::{
+use tenure::contract::{
     Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeasePage, Page, Release, Released, Renew,
     Renewed, Scope, StoreTraits, Watch, Work,
 };

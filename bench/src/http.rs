@@ -10,7 +10,7 @@ use hyper_util::rt::TokioExecutor;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tenure::core::Term;
+use tenure::contract::Term;
 use tenure::http::{FENCING_TOKEN, FenceLayer, FencingHeader, Gate, Protection};
 use tenure::{FencingToken, LeaseName, ResourceName, Watermark};
 use tenure_testkit::ScratchDir;

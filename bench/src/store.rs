@@ -12,7 +12,7 @@ pub mod sqlite;
 use crate::figures::{Samples, judge, milliseconds};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use tenure::core::{
+use tenure::contract::{
     Acquire, Acquired, Attempt, Candidate, CandidateId, Incarnation, Note, Release, Released,
 };
 use tenure::{LeaseName, LeaseStore, Ttl};

@@ -3,7 +3,7 @@
 use crate::arguments::in_one_line;
 use rustix::process::Signal;
 use std::fmt;
-use tenure::core::{Fault, NameError, NoteTooLong};
+use tenure::contract::{Fault, NameError, NoteTooLong};
 use tenure::{BuildError, CampaignError, StoreError, TimingError};
 
 /// Exit codes, beside 0 and those of a command that was run. Numbers from `sysexits.h` where it has one.

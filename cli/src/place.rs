@@ -4,7 +4,7 @@ use crate::exit::{Code, Failure};
 use crate::output::clean;
 use std::path::{Path, PathBuf};
 #[cfg(not(feature = "sqlite"))]
-use tenure::core::Fault;
+use tenure::contract::Fault;
 use tenure::{Registry, SharedPurge, SharedStore, StoreError};
 
 /// Where the leases are.

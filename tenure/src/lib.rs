@@ -139,8 +139,8 @@
 //!
 //! # Other names
 //!
-//! What the signatures here say is at the root. What stores and engines say to each other is in [`core`], for whoever writes a
-//! store.
+//! What the signatures here say is at the root. What stores and engines say to each other is in [`contract`], for whoever writes
+//! a store.
 
 #![forbid(unsafe_code)]
 
@@ -179,7 +179,7 @@ pub use loss::Loss;
 pub use opening::{NotOpened, open_patiently};
 pub use registry::{Registry, SharedPurge, SharedStore};
 pub use release::ReleaseOutcome;
-pub use tenure_core as core;
+pub use tenure_core as contract;
 pub use tenure_core::{
     Answer, Attempt, Authority, Bump, Candidate, CandidateId, Cause, Certainty, Claimed, Cursor, Departure,
     End, Event, Fault, Fence, FenceError, FencingToken, Grant, Horizon, Incarnation, Lease, LeaseName,

@@ -2,7 +2,7 @@
 
 use crate::harness::{Site, long_timing, soon};
 use std::sync::Arc;
-use tenure::core::{Acquire, Acquired, Attempt, Candidate, CandidateId, End, Incarnation, Note};
+use tenure::contract::{Acquire, Acquired, Attempt, Candidate, CandidateId, End, Incarnation, Note};
 use tenure::{CampaignError, Election, LeaseName, LockError, ReleaseOutcome, Ttl};
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use crate::harness::{LONG_BEFORE, Site, enduring_timing, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tenure::core::{Ask, Asked, Occupancy};
+use tenure::contract::{Ask, Asked, Occupancy};
 use tenure::{
     Authority, CampaignError, Cause, Election, Event, LeaseName, PATIENCE_AT_DROP, Timing, TimingOptions, Ttl,
 };
@@ -219,7 +219,7 @@ async fn run_goes_back_to_campaigning_after_a_loss_and_ends_with_its_work() {
             if start == 0 {
                 // Somebody breaks the lease; the future is dropped here and never goes on.
                 let lease = store.get(leadership.name()).await.unwrap().unwrap();
-                let release = tenure::core::Release {
+                let release = tenure::contract::Release {
                     name: lease.name,
                     incarnation: lease.holder.incarnation,
                     token: lease.token,

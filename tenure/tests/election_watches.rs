@@ -1,7 +1,7 @@
 //! What an election hears by its watch, whatever it was when that began.
 use crate::harness::told::Told;
 use crate::harness::{Site, enduring_timing, soon, timing};
-use tenure::core::{Ask, Asked, WatchEvent};
+use tenure::contract::{Ask, Asked, WatchEvent};
 use tenure::{Election, LeaseName, SharedStore, Timing, Ttl};
 
 /// It hears by it that somebody asks it to step down, for as long as it leads.
@@ -85,7 +85,7 @@ async fn a_wish_that_came_in_a_gap_of_the_watch_is_heard_by_who_stood_by_before(
 #[cfg(feature = "nats")]
 #[tokio::test]
 async fn who_led_before_looks_after_a_gap_whatever_the_last_term_was_asked() {
-    use tenure::core::{Event, Occupancy};
+    use tenure::contract::{Event, Occupancy};
     let server = tenure_testkit::NatsServer::start(tenure_testkit::NatsOptions::default());
     let server = soon("a server", server).await.unwrap();
     let url = server.url();

@@ -1,7 +1,7 @@
 //! What Tenure keeps by itself stands beside the users' leases: one of these may have the very name of a slot or a place.
 use crate::harness::{PATIENCE, Site, long_timing, soon};
 use std::time::Duration;
-use tenure::core::{Acquire, Acquired, Attempt, CandidateId, Lease, Note, Release, Released};
+use tenure::contract::{Acquire, Acquired, Attempt, CandidateId, Lease, Note, Release, Released};
 use tenure::{
     Election, Fairness, FencingToken, History, LeaseName, LockManager, NotedTerm, Priority, SharedStore,
     Standby, TERMS_KEPT, TermEnd, Ttl,

@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, mpsc};
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use tenure::core::{
+use tenure::contract::{
     Acquire, Acquired, Attempt, Authority, Candidate, CandidateId, Cause, Event, Incarnation, Lease, Listed,
     Note, Occupancy, Page,
 };
@@ -233,7 +233,7 @@ async fn leave_place(store: &SharedStore, candidate: &str, ttl: Ttl) {
 }
 
 /// What the page says is left of a place.
-fn left_of(candidate: &str, page: &tenure::core::LeasePage) -> Duration {
+fn left_of(candidate: &str, page: &tenure::contract::LeasePage) -> Duration {
     let leases = page.leases.iter().filter_map(|listed| match listed {
         Listed::Lease(lease) => Some(lease),
         Listed::Unreadable { .. } => None,

@@ -4,7 +4,7 @@ use crate::harness::{Site, pass_on, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tenure::core::{Answer, Event, Fault, Lease, Scope, Watch, WatchEvent};
+use tenure::contract::{Answer, Event, Fault, Lease, Scope, Watch, WatchEvent};
 use tenure::{
     LeaseName, LeaseStore, LockManager, LockTiming, LockTimingOptions, ReleaseOutcome, SharedStore,
     StoreError,

@@ -3,7 +3,7 @@ use crate::harness::counting::Counting;
 use crate::harness::{Site, enduring_lock_timing, long_lock_timing, pass_on, soon};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::core::{Acquire, Acquired, Answer, Fault, Lease, Occupancy};
+use tenure::contract::{Acquire, Acquired, Answer, Fault, Lease, Occupancy};
 use tenure::{
     LeaseName, LeaseStore, Lock, LockError, LockManager, LockTimingOptions, SharedStore, StoreError,
 };

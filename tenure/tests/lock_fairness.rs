@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use tenure::core::{Occupancy, Scope};
+use tenure::contract::{Occupancy, Scope};
 use tenure::sqlite::SqliteStore;
 use tenure::{
     Fairness, FencingToken, LeaseName, LockError, LockManager, LockTiming, LockTimingOptions, ReleaseOutcome,

@@ -4,7 +4,7 @@ use crate::harness::{LONG_BEFORE, PATIENCE, Site, long_lock_timing, pass_on, soo
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tenure::core::{
+use tenure::contract::{
     Acquire, Acquired, Answer, Fault, Occupancy, Release, Released, Scope, Watch, WatchEvent,
 };
 use tenure::{
@@ -154,7 +154,7 @@ async fn a_holder_who_is_asked_to_end_releases_for_others() {
     let mut first = soon("the lock", manager.lock("a")).await.unwrap();
     let waiter = waiters(&manager, 1, Duration::ZERO).remove(0);
     until_all_wait(&manager, 2).await;
-    let ask = tenure::core::Ask {
+    let ask = tenure::contract::Ask {
         name: first.name().clone(),
         token: first.token(),
     };

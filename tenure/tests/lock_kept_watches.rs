@@ -4,7 +4,7 @@ use crate::harness::{Site, pass_on, soon};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenure::core::{Acquire, Acquired, Answer, Fault, Occupancy, Scope, StoreTraits, Watch, WatchEvent};
+use tenure::contract::{Acquire, Acquired, Answer, Fault, Occupancy, Scope, StoreTraits, Watch, WatchEvent};
 use tenure::{Fairness, LeaseStore, LockManager, LockTimingOptions, ReleaseOutcome, SharedStore, StoreError};
 use tenure_testkit::eventually_async;
 use tokio::sync::oneshot;

@@ -1,7 +1,7 @@
 //! Owners, who never wait for themselves.
 use crate::harness::{Site, enduring_lock_timing, soon};
 use std::time::Duration;
-use tenure::core::Occupancy;
+use tenure::contract::Occupancy;
 use tenure::{Authority, Cause, LockError, LockTimingOptions, Reentrancy, ReleaseOutcome};
 use tenure_testkit::eventually_async;
 

@@ -3,7 +3,7 @@ use crate::harness::counting::Counting;
 use crate::harness::{Site, lock_timing, long_lock_timing, pass_on, soon};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::core::{Answer, Fault, LeasePage, Page};
+use tenure::contract::{Answer, Fault, LeasePage, Page};
 use tenure::{
     Fairness, LeaseStore, LockError, LockManager, LockTimingOptions, ReleaseOutcome, SharedStore, StoreError,
 };

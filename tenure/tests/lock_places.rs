@@ -6,7 +6,7 @@ use crate::harness::{Site, long_lock_timing, pass_on, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tenure::core::{Answer, Fault, Scope, StoreTraits, Watch, WatchSource};
+use tenure::contract::{Answer, Fault, Scope, StoreTraits, Watch, WatchSource};
 use tenure::{
     Fairness, LeaseName, LeaseStore, LockManager, LockTiming, LockTimingOptions, SharedStore, StoreError,
 };

@@ -3,7 +3,7 @@ use crate::harness::counting::Counting;
 use crate::harness::{LONG_BEFORE, Site, enduring_lock_timing, long_lock_timing, pass_on, soon};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenure::core::{Answer, Event, Fault, LeasePage, Listed, Page, Release, Released};
+use tenure::contract::{Answer, Event, Fault, LeasePage, Listed, Page, Release, Released};
 use tenure::{
     Fairness, LeaseName, LeaseStore, LockError, LockManager, Priority, SharedStore, Standby, StoreError,
 };

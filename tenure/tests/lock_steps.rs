@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Waker};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
-use tenure::core::{Acquire, Acquired, Answer, Lease, Release, Released, Renew, Renewed};
+use tenure::contract::{Acquire, Acquired, Answer, Lease, Release, Released, Renew, Renewed};
 use tenure::{
     Authority, Election, LeaseName, LeaseStore, LockError, LockManager, LockTiming, ReleaseOutcome,
     SharedStore, StoreError,

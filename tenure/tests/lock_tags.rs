@@ -3,7 +3,7 @@ use crate::harness::counting::Counting;
 use crate::harness::{Site, long_lock_timing, pass_on, soon};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::core::{Answer, Fault, Lease, Occupancy};
+use tenure::contract::{Answer, Fault, Lease, Occupancy};
 use tenure::{LeaseName, LeaseStore, LockError, LockManager, ReleaseOutcome, SharedStore, StoreError};
 use tenure_testkit::eventually_async;
 use tokio::sync::Semaphore;

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use tenure::core::{Event, NameFault, Occupancy};
+use tenure::contract::{Event, NameFault, Occupancy};
 use tenure::{BuildError, Fairness, FencingToken, LockError, LockManager, LockTiming, LockTimingOptions};
 use tenure_testkit::eventually_async;
 use tokio::task::JoinHandle;

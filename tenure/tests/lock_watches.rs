@@ -5,7 +5,7 @@ use crate::harness::{Site, enduring_lock_timing, lock_timing, pass_on, soon};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc as blocking};
 use std::time::{Duration, Instant};
-use tenure::core::{Answer, Change, Event, Fault, Occupancy, Scope, StoreTraits, Watch, WatchEvent};
+use tenure::contract::{Answer, Change, Event, Fault, Occupancy, Scope, StoreTraits, Watch, WatchEvent};
 use tenure::{
     Election, Fairness, LeaseName, LeaseStore, LockManager, LockManagerBuilder, LockTimingOptions,
     ReleaseOutcome, SharedStore, StoreError,

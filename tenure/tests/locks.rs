@@ -3,7 +3,7 @@ use crate::harness::counting::Counting;
 use crate::harness::{LONG_BEFORE, PATIENCE, Site, enduring_lock_timing, long_lock_timing, soon};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tenure::core::Occupancy;
+use tenure::contract::Occupancy;
 use tenure::{
     Authority, BuildError, LOCKS_MAX, LockError, LockManager, LockTimingOptions, MAX_HOLD_MIN, ReleaseOutcome,
 };

@@ -1,7 +1,7 @@
 //! Locks in PostgreSQL, MariaDB, etcd, NATS and a quorum of Redis servers: many, and contended.
 use crate::harness::{many, soon};
 use std::time::Duration;
-use tenure::core::Release;
+use tenure::contract::Release;
 use tenure::{LeaseName, Registry, SharedStore};
 use tenure_testkit::{
     Etcd, EtcdOptions, Mariadb, NatsOptions, NatsServer, Postgres, RedisOptions, RedisServer,

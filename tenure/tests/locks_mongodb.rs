@@ -3,7 +3,7 @@ use crate::harness::{LONG_BEFORE, PATIENCE, long_lock_timing, many, soon};
 use mongodb::bson::{Document, doc};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::core::Occupancy;
+use tenure::contract::Occupancy;
 use tenure::mongodb::MongoStore;
 use tenure::{LeaseName, LockError, LockManager, LockTimingOptions, ReleaseOutcome, SharedStore};
 use tenure_testkit::{Fault, FaultProxy, ReplicaSet, RequestFault, Size, eventually_async};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::Poll;
 use std::time::Duration;
-use tenure::core::{Answer, Renew, Renewed};
+use tenure::contract::{Answer, Renew, Renewed};
 use tenure::{
     Authority, Cause, Leadership, LeaseStore, LockManager, LockTimingOptions, ReleaseOutcome, SharedStore,
     StoreError, Timing, TimingOptions, Ttl, clock_now, sleep_until,

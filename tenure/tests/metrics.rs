@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use tenure::core::{Acquire, Acquired, Answer, Fault};
+use tenure::contract::{Acquire, Acquired, Answer, Fault};
 use tenure::metrics::{METRICS, MetricKind};
 use tenure::{Election, Fairness, LeaseStore, LockManager, SharedStore, StoreError};
 use tenure_testkit::eventually_async;

@@ -1,7 +1,7 @@
 //! What every kind of fence counts when it refuses.
 use metrics_exporter_prometheus::PrometheusBuilder;
 use std::sync::Arc;
-use tenure::core::Answer;
+use tenure::contract::Answer;
 use tenure::{Fence, FencingToken, LeaseName, ResourceName, Term, Watermark};
 use tenure_testkit::{
     Etcd, EtcdOptions, Mariadb, NatsOptions, NatsServer, Postgres, RedisOptions, RedisServer, ReplicaSet,

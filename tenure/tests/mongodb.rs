@@ -1,7 +1,7 @@
 //! Leading through the faults of a real replica set and of the network before it.
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::core::Occupancy;
+use tenure::contract::Occupancy;
 use tenure::mongodb::MongoStore;
 use tenure::{
     Authority, Cause, Election, Event, LeaseName, ReleaseOutcome, SharedStore, Timing, Ttl, clock_now,

@@ -3,7 +3,7 @@ use crate::harness::{Site, long_timing, pass_on, soon};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenure::core::Page;
+use tenure::contract::Page;
 use tenure::{
     Answer, Election, Lease, LeaseName, LeaseStore, Observation, Observer, SharedStore, StoreError,
 };

@@ -1,7 +1,7 @@
 //! Leading through the faults of a real PostgreSQL server and of the network before it.
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::core::{Departure, Released};
+use tenure::contract::{Departure, Released};
 use tenure::postgres::PostgresStore;
 use tenure::{
     Authority, Cause, Election, Event, ReleaseOutcome, SharedStore, StoreError, Timing, Ttl, clock_now,
@@ -216,7 +216,7 @@ async fn a_release_that_a_full_postgres_refuses_is_told_with_the_reason_and_made
         .unwrap();
     let release = tokio::spawn(leadership.step_down());
     let (error, remaining) = failed_release(&mut events).await;
-    assert_eq!(error.fault, tenure::core::Fault::Full, "{error}");
+    assert_eq!(error.fault, tenure::contract::Fault::Full, "{error}");
     assert!(error.message.contains("no space left on device"), "{error}");
     let ttl = timing().ttl().duration();
     assert!(remaining > Duration::ZERO && remaining < 2 * ttl, "{remaining:?}");
@@ -258,7 +258,7 @@ async fn a_role_of_postgres_that_has_lost_its_rights_is_told_why_its_release_fai
     server.execute(&revoked).await.unwrap();
     let outcome = soon("the release", leadership.step_down()).await;
     let (error, remaining) = failed_release(&mut events).await;
-    assert_eq!(error.fault, tenure::core::Fault::Forbidden, "{error}");
+    assert_eq!(error.fault, tenure::contract::Fault::Forbidden, "{error}");
     assert!(remaining >= timing().ttl().duration(), "{remaining:?}");
     assert_eq!(outcome, ReleaseOutcome::Unconfirmed(error.clone()));
     let told = Departure::Unconfirmed { error, remaining };

@@ -1,6 +1,6 @@
 //! From URLs to stores.
 use tenure::Registry;
-use tenure::core::Fault;
+use tenure::contract::Fault;
 
 #[tokio::test]
 async fn an_unknown_scheme_lists_those_compiled_in() {

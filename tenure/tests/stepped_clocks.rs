@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::core::{Acquire, Acquired, Attempt, CandidateId, Note};
+use tenure::contract::{Acquire, Acquired, Attempt, CandidateId, Note};
 use tenure::{Authority, Election, LeaseName, LeaseStore, SharedStore, StoreError, TimingOptions};
 use tenure_testkit::{Fault, FaultProxy, ServerClock};
 

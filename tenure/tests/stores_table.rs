@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
-use tenure::core::{Durability, StoreTraits, Timekeeper, TokenSource, WatchSource};
+use tenure::contract::{Durability, StoreTraits, Timekeeper, TokenSource, WatchSource};
 use tenure::mysql::MysqlStore;
 use tenure::postgres::PostgresStore;
 use tenure::{Registry, SharedStore};

@@ -5,7 +5,7 @@ use crate::store::etcd::put_all;
 use http::uri::PathAndQuery;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tenure::Term;
-use tenure::core::Answer;
+use tenure::contract::Answer;
 use tenure::etcd::{EtcdFence, Fenced, FencedTransaction};
 use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};

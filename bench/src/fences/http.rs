@@ -11,7 +11,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
-use tenure::core::Answer;
+use tenure::contract::Answer;
 use tenure::http::{FENCING_TOKEN, FenceLayer, FencingHeader, Gate, Protection};
 use tenure::{Term, Watermark};
 use tokio::net::TcpListener;

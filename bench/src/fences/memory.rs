@@ -3,7 +3,7 @@
 use super::register::{NotClaimed, Outcome, Register, Write, claim, resource};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
-use tenure::core::Answer;
+use tenure::contract::Answer;
 use tenure::{Term, Watermark};
 
 pub struct MemoryRegister {

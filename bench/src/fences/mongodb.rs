@@ -8,7 +8,7 @@ use mongodb::options::{Acknowledgment, ClientOptions, WriteConcern};
 use mongodb::{Client, Collection};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use tenure::core::Answer;
+use tenure::contract::Answer;
 use tenure::mongodb::{EnterError, FencedCollection, MongoFence};
 use tenure::{FencingToken, Term};
 

@@ -7,7 +7,7 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Transaction, TxOpts};
 use std::sync::Mutex;
 use tenure::Term;
-use tenure::core::Answer;
+use tenure::contract::Answer;
 use tenure::mysql::MysqlFence;
 use tenure_testkit::Mariadb;
 

@@ -9,7 +9,7 @@ use async_nats::Client;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tenure::Term;
-use tenure::core::Answer;
+use tenure::contract::Answer;
 use tenure::nats::NatsFence;
 
 /// How the stream's leader is asked for a message of the bucket that a URL without a path names.

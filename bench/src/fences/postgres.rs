@@ -5,7 +5,7 @@ use super::place::TRANSACTION_LIFETIME_S;
 use super::register::{NotClaimed, Outcome, Register, Write, claim, resource};
 use std::sync::Mutex;
 use tenure::Term;
-use tenure::core::Answer;
+use tenure::contract::Answer;
 use tenure::postgres::PostgresFence;
 use tenure_testkit::Postgres;
 use tokio_postgres::{Client, Error};

@@ -4,7 +4,7 @@ use super::register::{NotClaimed, Outcome, Register, Write, claim, resource};
 use redis::AsyncCommands as _;
 use redis::aio::MultiplexedConnection;
 use tenure::Term;
-use tenure::core::Answer;
+use tenure::contract::Answer;
 use tenure::redis::{FencedWrites, RedisFence};
 
 const VALUE: &str = "{tenure}:register";

@@ -1,6 +1,6 @@
 //! A number that terms read, add one to and write back, with the history of every write that was accepted.
 
-use tenure::core::Answer;
+use tenure::contract::Answer;
 use tenure::{Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
 
 /// What became of a write.

@@ -6,7 +6,7 @@ use super::register::{NotClaimed, Outcome, Register, Write, term};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tenure::Term;
-use tenure::core::Answer;
+use tenure::contract::Answer;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::sync::Mutex;
 use std::time::Duration;
 use tenure::Term;
-use tenure::core::Answer;
+use tenure::contract::Answer;
 use tenure::sqlite::{FencedTable, SqliteFence};
 
 pub struct SqliteRegister {

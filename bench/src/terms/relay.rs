@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tenure::core::{
+use tenure::contract::{
     Acquire, Acquired, Answer, Ask, Asked, Attempt, Candidate, CandidateId, Certainty, Fault, Finding, Grant,
     Incarnation, Lease, LeasePage, Note, Page, Release, Released, Renew, Renewed, Scope, StoreError,
     StoreTraits, Watch, Wish, Work,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::LeaseStore;
-use tenure::core::StoreError;
+use tenure::contract::StoreError;
 use tenure::etcd::EtcdStore;
 use tenure::nats::NatsStore;
 use tenure::redis::QuorumStore;

@@ -8,7 +8,7 @@ use crate::place::Place;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tenure::LeaseName;
-use tenure::core::{Purge, Purging};
+use tenure::contract::{Purge, Purging};
 
 /// Records that are looked at in one go.
 const PAGE: u16 = 1_000;

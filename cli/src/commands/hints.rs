@@ -1,7 +1,7 @@
 //! Hints of a store's watches that it is time to look.
 
 use std::time::Duration;
-use tenure::core::{Answer, Scope, Watch};
+use tenure::contract::{Answer, Scope, Watch};
 use tenure::{SharedStore, StoreError};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -69,7 +69,7 @@ async fn pass_on<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenure::core::{Fault, WatchEvent};
+    use tenure::contract::{Fault, WatchEvent};
 
     /// Comes as fast as the clock ticks.
     #[tokio::test(start_paused = true)]

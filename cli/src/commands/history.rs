@@ -6,7 +6,7 @@ use crate::arguments::{Form, HistoryArguments};
 use crate::exit::Failure;
 use crate::output::{self, clean, columns, in_json, short};
 use serde_json::{Value, json};
-use tenure::core::{Lease, Occupancy, Timekeeper};
+use tenure::contract::{Lease, Occupancy, Timekeeper};
 use tenure::{FencingToken, History, LeaseName, PastTerm, SharedStore};
 
 /// What the record of the lease tells of its latest term.

@@ -7,7 +7,7 @@ use crate::place::Place;
 use serde_json::{Value, json};
 use std::future::Future;
 use std::time::{Duration, Instant};
-use tenure::core::{Fault, Listed, Page, Scope};
+use tenure::contract::{Fault, Listed, Page, Scope};
 use tenure::{LeaseName, LeaseStore, SharedStore, StoreError};
 
 /// Leases that are read at once.

@@ -5,7 +5,7 @@ use crate::exit::{Code, Failure};
 use crate::output;
 use crate::place::{Credentials, Place};
 use serde_json::json;
-use tenure::core::StoreTraits;
+use tenure::contract::StoreTraits;
 
 /// What becomes of the statements of a set-up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

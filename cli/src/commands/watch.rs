@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::time::Duration;
-use tenure::core::{Occupancy, StoreTraits, WatchSource};
+use tenure::contract::{Occupancy, StoreTraits, WatchSource};
 
 /// How often a terminal is redrawn: what remains is counted down by the store, renewals included.
 const REDRAW_EVERY: Duration = Duration::from_secs(1);

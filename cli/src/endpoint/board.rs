@@ -4,7 +4,7 @@ use super::CONNECTIONS_MAX;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tenure::clock_now;
-use tenure::core::{Candidate, Fault, Lease, Moment};
+use tenure::contract::{Candidate, Fault, Lease, Moment};
 use tenure::{Event, FencingToken, LeaseName, SharedStore, StoreError};
 use tokio::sync::{Semaphore, watch};
 

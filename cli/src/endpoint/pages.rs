@@ -9,7 +9,7 @@ use hyper::{Method, Response, StatusCode};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tenure::core::Occupancy;
+use tenure::contract::Occupancy;
 use tenure::{FencingToken, clock_now};
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -129,7 +129,7 @@ mod tests {
     use super::super::board::{Alone, Left};
     use super::*;
     use tenure::Election;
-    use tenure::core::{Lease, Release};
+    use tenure::contract::{Lease, Release};
 
     #[tokio::test]
     async fn an_answer_that_came_late_shows_nobody() {

@@ -4,7 +4,7 @@ use super::table::columns;
 use super::{clean, in_json, short};
 use crate::housekeeping::is_kept_by_tenure;
 use serde_json::{Value, json};
-use tenure::core::{Fault, Lease, Occupancy};
+use tenure::contract::{Fault, Lease, Occupancy};
 use tenure::{LeaseName, StoreError};
 
 /// One lease that was asked for.

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tenure::core::Moment;
+use tenure::contract::Moment;
 use tenure::{Leadership, Timing, clock_now};
 
 /// Shortest time between SIGKILL and the deadline: what a scheduler on a loaded machine may be late by, and

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tenure::clock_now;
-use tenure::core::Moment;
+use tenure::contract::Moment;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use tenure::core::Moment;
+use tenure::contract::Moment;
 use tenure::{FencingToken, LeaseName};
 
 /// The first line: what the warden must know to give the lease back by itself.

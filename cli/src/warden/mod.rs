@@ -22,7 +22,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_s
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use tenure::core::Moment;
+use tenure::contract::Moment;
 use tenure::{clock_now, sleep_until};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};

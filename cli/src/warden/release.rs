@@ -2,7 +2,7 @@
 
 use super::message::Begin;
 use std::time::Duration;
-use tenure::core::{Incarnation, Occupancy, Release};
+use tenure::contract::{Incarnation, Occupancy, Release};
 use tenure::{Registry, SharedStore, StoreError};
 
 /// How long it is tried for: after that the lease expires by itself, or is another's already.
@@ -80,7 +80,7 @@ mod tests {
     use std::cell::RefCell;
     use std::time::Duration;
     use tenure::StoreError;
-    use tenure::core::Fault;
+    use tenure::contract::Fault;
     use tokio::time::Instant;
 
     /// When each try was made, and when there were no more, of a store to which each try is such.

@@ -10,7 +10,7 @@ use rustix::process::{
 };
 use std::ffi::OsString;
 use std::io;
-use tenure::core::Moment;
+use tenure::contract::Moment;
 
 /// What was found out about the work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-use tenure::{Registry, core::Ask};
+use tenure::{Registry, contract::Ask};
 
 /// Waited for once in each of them, and far longer than most stalls of a loaded machine.
 const SHORT: [&str; 4] = ["--payments", "60000", "--ttl", "10s"];

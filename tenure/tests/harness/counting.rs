@@ -4,7 +4,7 @@ use super::pass_on;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tenure::core::{
+use tenure::contract::{
     Acquire, Acquired, Answer, Lease, LeasePage, Page, Release, Released, Renew, Renewed, Scope, Watch,
 };
 use tenure::{LeaseName, LeaseStore, SharedStore, StoreError};

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
-use tenure::core::Lease;
+use tenure::contract::Lease;
 use tenure::sqlite::SqliteStore;
 use tenure::{
     Election, LeaseName, LockManager, LockManagerBuilder, LockTiming, LockTimingOptions, SharedStore, Timing,

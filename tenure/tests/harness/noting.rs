@@ -2,7 +2,7 @@
 
 use crate::harness::pass_on;
 use std::sync::Mutex;
-use tenure::core::{Answer, Scope, Watch};
+use tenure::contract::{Answer, Scope, Watch};
 use tenure::{LeaseStore, SharedStore, StoreError};
 
 /// A real store that notes what it was asked to watch.

@@ -3,7 +3,7 @@
 /// The methods of [`LeaseStore`](tenure::LeaseStore) that are named, passed on as they are.
 macro_rules! pass_on {
     (@traits) => {
-        fn traits(&self) -> ::tenure::core::StoreTraits {
+        fn traits(&self) -> ::tenure::contract::StoreTraits {
             self.inner.traits()
         }
     };
@@ -16,43 +16,43 @@ macro_rules! pass_on {
         fn get<'a>(
             &'a self,
             name: &'a ::tenure::LeaseName,
-        ) -> ::tenure::core::Answer<'a, Result<Option<::tenure::core::Lease>, ::tenure::StoreError>> {
+        ) -> ::tenure::contract::Answer<'a, Result<Option<::tenure::contract::Lease>, ::tenure::StoreError>> {
             self.inner.get(name)
         }
     };
     (@watch) => {
         fn watch<'a>(
             &'a self,
-            scope: &'a ::tenure::core::Scope,
-        ) -> ::tenure::core::Answer<'a, Result<Box<dyn ::tenure::core::Watch>, ::tenure::StoreError>> {
+            scope: &'a ::tenure::contract::Scope,
+        ) -> ::tenure::contract::Answer<'a, Result<Box<dyn ::tenure::contract::Watch>, ::tenure::StoreError>> {
             self.inner.watch(scope)
         }
     };
     (@examine) => {
         fn examine(
             &self,
-        ) -> ::tenure::core::Answer<'_, Result<Vec<::tenure::core::Finding>, ::tenure::StoreError>> {
+        ) -> ::tenure::contract::Answer<'_, Result<Vec<::tenure::contract::Finding>, ::tenure::StoreError>> {
             self.inner.examine()
         }
     };
     (@run_beside) => {
-        fn run_beside(&self, work: ::tenure::core::Work) -> Result<(), ::tenure::core::Work> {
+        fn run_beside(&self, work: ::tenure::contract::Work) -> Result<(), ::tenure::contract::Work> {
             self.inner.run_beside(work)
         }
     };
     (@$method:ident [$request:ident] => Vec<$outcome:ident>) => {
         fn $method<'a>(
             &'a self,
-            requests: &'a [::tenure::core::$request],
-        ) -> ::tenure::core::Answer<'a, Vec<Result<::tenure::core::$outcome, ::tenure::StoreError>>> {
+            requests: &'a [::tenure::contract::$request],
+        ) -> ::tenure::contract::Answer<'a, Vec<Result<::tenure::contract::$outcome, ::tenure::StoreError>>> {
             self.inner.$method(requests)
         }
     };
     (@$method:ident $request:ident => Result<$outcome:ident>) => {
         fn $method<'a>(
             &'a self,
-            request: &'a ::tenure::core::$request,
-        ) -> ::tenure::core::Answer<'a, Result<::tenure::core::$outcome, ::tenure::StoreError>> {
+            request: &'a ::tenure::contract::$request,
+        ) -> ::tenure::contract::Answer<'a, Result<::tenure::contract::$outcome, ::tenure::StoreError>> {
             self.inner.$method(request)
         }
     };

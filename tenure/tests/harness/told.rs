@@ -3,7 +3,9 @@
 use crate::harness::pass_on;
 use std::sync::{Arc, Mutex, mpsc as blocking};
 use std::time::Duration;
-use tenure::core::{Acquire, Acquired, Answer, Fault, Scope, StoreTraits, Watch, WatchEvent, WatchSource};
+use tenure::contract::{
+    Acquire, Acquired, Answer, Fault, Scope, StoreTraits, Watch, WatchEvent, WatchSource,
+};
 use tenure::{LeaseName, LeaseStore, SharedStore, StoreError};
 use tenure_testkit::eventually_async;
 use tokio::sync::mpsc;

@@ -6,7 +6,7 @@
 use crate::commands::look::answer;
 use crate::output::short;
 use std::time::Duration;
-use tenure::core::{Finding, Moment, Occupancy, Timekeeper, Verdict};
+use tenure::contract::{Finding, Moment, Occupancy, Timekeeper, Verdict};
 use tenure::{LeaseName, LeaseStore, StoreError, Timing, clock_now};
 
 /// Pause between two readings.

@@ -13,7 +13,7 @@ use crate::supervise::Signals;
 use round_trips::{RoundTrips, unanswered};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tenure::core::{Durability, Finding, Verdict};
+use tenure::contract::{Durability, Finding, Verdict};
 use tenure::{LeaseName, LeaseStore, SharedStore, StoreError, Timing};
 
 /// Said of an advice where no renewal could be measured.

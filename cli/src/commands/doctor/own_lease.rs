@@ -7,7 +7,7 @@ use crate::commands::look::answer;
 use crate::housekeeping::{DOCTORS_LEASE, DOCTORS_NOTE};
 use std::future::Future;
 use std::time::Duration;
-use tenure::core::{Acquire, Acquired, Attempt, Fault, Finding, Note, Release, Renew, Renewed, Verdict};
+use tenure::contract::{Acquire, Acquired, Attempt, Fault, Finding, Note, Release, Renew, Renewed, Verdict};
 use tenure::{LeaseName, LeaseStore, StoreError, Timing, Ttl, candidate, clock_now, default_candidate_id};
 
 /// How many doctors may look at once. A name for each would leave a record of each for ever.

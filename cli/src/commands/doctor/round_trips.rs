@@ -3,7 +3,7 @@
 use crate::output::short;
 use std::time::{Duration, Instant};
 use tenure::StoreError;
-use tenure::core::{Finding, Verdict};
+use tenure::contract::{Finding, Verdict};
 
 /// Round trips that are measured, one after the other.
 const ROUND_TRIPS: usize = 20;

@@ -5,7 +5,7 @@ use crate::arguments::{FencePlaceArguments, Form};
 use crate::exit::{Code, Failure};
 use crate::output::{self, json_of_mark};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tenure::core::{horizon, is_counted};
+use tenure::contract::{horizon, is_counted};
 use tenure::{Bump, FencingToken, LeaseName, ResourceName};
 
 /// Raises a mark above what is known to have been granted.

@@ -3,7 +3,7 @@
 use super::decided;
 use crate::commands::look::answer;
 use crate::exit::{Code, Failure};
-use tenure::core::TokenSource;
+use tenure::contract::TokenSource;
 use tenure::{Fence, FencingToken, LeaseName, ResourceName, Term};
 
 /// The store that somebody has named; the default one may hold other leases of these names.

@@ -15,7 +15,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use serde_json::{Value, json};
 use std::future::Future;
-use tenure::core::Cursor;
+use tenure::contract::Cursor;
 use tenure::{
     Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, ListedMark, MarkPage, ResourceName,
     StoreError, Term,

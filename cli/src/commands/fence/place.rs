@@ -5,7 +5,7 @@ use crate::arguments::FencePlaceArguments;
 use crate::exit::{Code, Failure};
 use crate::place::{Credentials, Place};
 use std::path::{Path, PathBuf};
-use tenure::core::Fault;
+use tenure::contract::Fault;
 use tenure::{Fence, FenceError, Watermark, WatermarkView};
 
 /// Whether a place without marks is made ready for them.

@@ -6,7 +6,7 @@ use crate::output::{Voice, in_json, short};
 use crate::recording::TermSpan;
 use serde_json::json;
 use std::time::Duration;
-use tenure::core::Departure;
+use tenure::contract::Departure;
 use tenure::{Event, FencingToken, Leadership, LeaseName, ReleaseOutcome, StoreError};
 use tokio::time::Instant;
 

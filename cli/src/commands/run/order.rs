@@ -2,7 +2,7 @@
 
 use super::signs;
 use crate::exit::{Code, Failure};
-use tenure::core::Ask;
+use tenure::contract::Ask;
 use tenure::{
     Election, FencingToken, Leadership, LeaseName, LockError, LockManager, Priority, SharedStore, Standby,
 };

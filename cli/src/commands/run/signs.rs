@@ -4,7 +4,7 @@ use crate::arguments::Patience;
 use crate::exit::Failure;
 use crate::output::in_json;
 use std::time::Duration;
-use tenure::core::{Occupancy, Timekeeper};
+use tenure::contract::{Occupancy, Timekeeper};
 use tenure::{LeaseName, SharedStore, clock_now};
 use tokio::time::sleep;
 

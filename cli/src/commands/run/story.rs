@@ -4,7 +4,7 @@ use crate::arguments::Patience;
 use crate::output::{Voice, clean, in_json, short};
 use serde_json::json;
 use std::time::Duration;
-use tenure::core::Lease;
+use tenure::contract::Lease;
 use tenure::{Event, Leadership, LeaseName, StoreError};
 
 /// What stands between this candidate and the lease.

@@ -13,7 +13,7 @@ use serde_json::json;
 use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
-use tenure::core::{Fault, Lease};
+use tenure::contract::{Fault, Lease};
 use tenure::{Election, Event, Leadership, LeaseName, LockManager, Priority, SharedStore, StoreError};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;

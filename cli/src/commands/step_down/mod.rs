@@ -10,7 +10,7 @@ use crate::output::{self, Voice, clean, short};
 use clap::ArgMatches;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use tenure::core::{Ask, Asked, Lease, Occupancy, Release, Released, Scope, Watch};
+use tenure::contract::{Ask, Asked, Lease, Occupancy, Release, Released, Scope, Watch};
 use tenure::{FencingToken, LeaseName, LeaseStore, SharedStore};
 use told::{Ended, How, never_taken, not_taken_over, told};
 

@@ -6,7 +6,7 @@ use crate::output::{clean, line};
 use serde_json::{Value, json};
 use std::fmt;
 use tenure::LeaseName;
-use tenure::core::{Lease, Occupancy};
+use tenure::contract::{Lease, Occupancy};
 
 /// How a term has ended, as far as the record tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

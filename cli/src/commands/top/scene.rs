@@ -3,7 +3,7 @@
 use crate::output::{Row, Rows, short};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
-use tenure::core::{Lease, Occupancy};
+use tenure::contract::{Lease, Occupancy};
 use tenure::{FencingToken, Standby};
 
 /// Changes that are kept.
@@ -163,7 +163,7 @@ pub(super) use tests::lease;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenure::core::{Attempt, Candidate, CandidateId, Incarnation, Note};
+    use tenure::contract::{Attempt, Candidate, CandidateId, Incarnation, Note};
     use tenure::{LeaseName, Ttl};
 
     pub(in super::super) fn lease(name: &str, holder: &str, token: u64) -> Lease {
@@ -253,7 +253,7 @@ mod tests {
         let (mut scene, began) = (Scene::default(), Instant::now());
         let unreadable = Row::Unreadable {
             key: "damaged".to_owned(),
-            error: tenure::StoreError::not_applied(tenure::core::Fault::Unreadable, "damaged"),
+            error: tenure::StoreError::not_applied(tenure::contract::Fault::Unreadable, "damaged"),
         };
         scene.take_in(rows(&[lease("damaged", "one", 1)]), began, began);
         for order in 2..100 {

@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, List, ListItem, Paragraph, Row as TableRow, Table, TableState};
 use std::ops::Range;
 use std::time::{Duration, Instant};
-use tenure::core::{Lease, Occupancy};
+use tenure::contract::{Lease, Occupancy};
 
 /// Cells of a bar that shows how much of a lease is left.
 const BAR: u32 = 10;

@@ -9,7 +9,7 @@ use crate::payments::{Batch, Checksum, Payment};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
-use tenure::core::Answer;
+use tenure::contract::Answer;
 use tenure::{Fence, FenceError, ResourceName, Term};
 
 /// Who writes.

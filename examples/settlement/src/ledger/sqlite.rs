@@ -5,7 +5,7 @@ use crate::payments::{Batch, Checksum, Payment, movements};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tenure::core::Answer;
+use tenure::contract::Answer;
 use tenure::sqlite::SqliteFence;
 use tenure::{Fence, Term};
 

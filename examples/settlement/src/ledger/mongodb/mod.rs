@@ -12,7 +12,7 @@ use mongodb::{Client, ClientSession, Database};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
-use tenure::core::Answer;
+use tenure::contract::Answer;
 use tenure::mongodb::{EnterError, MongoFence};
 use tenure::{Fence, FencingToken};
 

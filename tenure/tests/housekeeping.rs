@@ -26,7 +26,7 @@ fn token(number: u64) -> FencingToken {
 }
 
 fn history(store: &SharedStore) -> History {
-    History::new(store.clone(), name("school"))
+    History::new(name("school"), store.clone())
 }
 
 async fn begin(store: &SharedStore, number: u64) -> Option<NotedTerm> {
@@ -312,7 +312,7 @@ async fn an_election_of_the_library_has_its_terms_noted_where_it_is_asked_to() {
     drop(second);
     election.close().await;
     soon("the last note", keeping).await.unwrap();
-    let terms = History::new(site.store(), name("job")).read().await.unwrap();
+    let terms = History::new(name("job"), site.store()).read().await.unwrap();
     let ends: Vec<&str> = terms
         .iter()
         .map(|term| term.end.as_ref().map_or("none", |end| &end.words))

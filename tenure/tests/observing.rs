@@ -74,7 +74,7 @@ async fn an_observer_passes_over_an_old_record_and_looks_again_soon() {
 async fn who_leads_is_seen_without_a_candidacy_and_leaves_no_record() {
     let site = Site::new();
     let store = site.store();
-    let mut observer = Observer::of(store.clone(), "job").unwrap();
+    let mut observer = Observer::of("job", store.clone()).unwrap();
     let seen = soon("the first look", observer.next()).await;
     assert!(matches!(seen, Observation::Free(None)), "{seen:?}");
     let all = Page {
@@ -92,5 +92,5 @@ async fn who_leads_is_seen_without_a_candidacy_and_leaves_no_record() {
     leadership.step_down().await;
     let seen = soon("that nobody does", observer.next()).await;
     assert!(matches!(&seen, Observation::Free(Some(_))), "{seen:?}");
-    assert!(Observer::of(store, "").is_err());
+    assert!(Observer::of("", store).is_err());
 }

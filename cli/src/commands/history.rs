@@ -67,7 +67,7 @@ pub(crate) async fn history(
 async fn read(store: &SharedStore, name: &LeaseName) -> Result<(Latest, Vec<PastTerm>), Failure> {
     // First: a term that ends meanwhile has its word, or is shown to lead.
     let lease = answer(store.get(name)).await?;
-    let terms = answer(History::new(store.clone(), name.clone()).read()).await?;
+    let terms = answer(History::new(name.clone(), store.clone()).read()).await?;
     let timekeeper = store.traits().timekeeper;
     let latest = lease.map_or(Latest::Unknown, |lease| Latest::of(&lease, timekeeper));
     Ok((latest, terms))

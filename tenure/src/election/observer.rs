@@ -48,7 +48,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`NameError`]: the name is no name of a lease.
-    pub fn of(store: SharedStore, name: impl AsRef<str>) -> Result<Self, NameError> {
+    pub fn of(name: impl AsRef<str>, store: SharedStore) -> Result<Self, NameError> {
         Ok(Self::new(store, LeaseName::new(name)?, &Timing::batch()))
     }
 

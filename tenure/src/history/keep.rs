@@ -31,7 +31,7 @@ impl Election {
     /// such a term has no exit code.
     pub fn keep_history(&self) -> impl Future<Output = ()> + Send + use<> {
         let (store, driver) = self.driven();
-        let history = History::new(store, self.name().clone());
+        let history = History::new(self.name().clone(), store);
         keep(history, self.candidate().id.clone(), self.events(), driver)
     }
 }

@@ -133,8 +133,8 @@ impl TermEnd {
 impl History {
     /// The terms of this lease.
     #[must_use]
-    pub fn new(store: SharedStore, name: LeaseName) -> Self {
-        Self { store, name }
+    pub fn new(name: LeaseName, store: SharedStore) -> Self {
+        Self { name, store }
     }
 
     /// Whether a lease is such a record, or a place in a queue: Tenure's own, of no use by itself. A user's lease with the

@@ -20,7 +20,7 @@ pub(super) struct Entry(JoinHandle<Option<NotedTerm>>);
 impl Chronicle {
     pub(super) fn new(store: SharedStore, election: &Election) -> Self {
         Self {
-            history: Arc::new(History::new(store, election.name().clone())),
+            history: Arc::new(History::new(election.name().clone(), store)),
             time_max: election.timing().request_timeout().min(NOTE_TIME_MAX),
         }
     }

@@ -172,8 +172,36 @@ fn nothing_is_kept_where_it_is_not_wanted_and_locks_keep_none() {
     assert_eq!(names, ["job", "part"]);
     let told = sandbox.tenure(&["history", "job"]);
     let place = sandbox.path("leases.db");
-    let nothing = format!("lease \"job\": no term was noted in sqlite at {place} (");
+    let nothing = format!("lease \"job\": no term is noted in sqlite at {place} (");
     assert!(told.stdout.starts_with(&nothing), "{told:?}");
+}
+
+#[test]
+fn a_record_of_a_term_that_cannot_be_understood_is_told_and_ends_no_history() {
+    let sandbox = Sandbox::new("damaged-term");
+    terms_until(&sandbox, 3, &[], |terms| terms.len() == 3);
+    // The first slot: the one that a history would use first, if it took it for one that was never used.
+    rusqlite::Connection::open(sandbox.path("leases.db"))
+        .unwrap()
+        .execute(
+            "UPDATE lease SET acquired_ns = -5 WHERE name = 'job/terms/00'",
+            [],
+        )
+        .unwrap();
+    for number in 3..=TERMS_MAX {
+        assert_eq!(
+            sandbox.tenure(&["run", "job", "--", "sh", "-c", "exit 9"]).code,
+            9
+        );
+        let told = sandbox.tenure(&["history", "job", "--output", "json"]);
+        assert_eq!(told.code, 65, "{told:?}");
+        assert!(told.stderr.contains("job/terms/00"), "{told:?}");
+        let terms = json(&told.stdout)["terms"].as_array().unwrap().clone();
+        if terms.len() >= 4 && terms[0]["exit_code"] == 9 && terms[1]["exit_code"] == 9 {
+            return;
+        }
+        assert!(number < TERMS_MAX, "no later term is noted: {terms:?}");
+    }
 }
 
 /// Its warden has given the lease back, and it had no time to say how it ended: whether it will is not known yet.

@@ -3,19 +3,20 @@
 use super::ends::code_in;
 use super::look::{Viewed, answer};
 use crate::arguments::{Form, HistoryArguments};
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::output::{self, clean, columns, in_json, short};
 use serde_json::{Value, json};
 use tenure::contract::{Lease, Occupancy, Timekeeper};
 use tenure::{FencingToken, History, LeaseName, PastTerm, SharedStore};
 
 /// What the record of the lease tells of its latest term.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 enum Latest {
     Leads(FencingToken),
     /// It was given back, and within a ttl it was still renewed: how it ended is noted beside, and may not be there yet.
     JustReleased(FencingToken),
     /// Nothing that the history does not.
+    #[default]
     Unknown,
 }
 
@@ -43,13 +44,17 @@ pub(crate) async fn history(
 ) -> Result<u8, Failure> {
     let name = LeaseName::new(&arguments.name)?;
     let viewed = Viewed::open(store).await?;
-    let (latest, terms) = match &viewed.store {
+    let Known {
+        latest,
+        terms,
+        unreadable,
+    } = match &viewed.store {
         Some(store) => read(store, &name).await?,
-        None => (Latest::Unknown, Vec::new()),
+        None => Known::default(),
     };
     output::print(&match form {
         Form::Text if terms.is_empty() => output::line(&format!(
-            "lease \"{name}\": no term was noted in {} (tenure run notes them; tenure lock does not, nor programs without Election::keep_history)",
+            "lease \"{name}\": no term is noted in {} (tenure run notes them; tenure lock does not, nor programs without Election::keep_history; tenure gc removes those that ended long ago)",
             viewed.shown()
         )),
         Form::Text => table(&terms, latest),
@@ -61,16 +66,37 @@ pub(crate) async fn history(
             )
         }
     })?;
-    Ok(0)
+    match unreadable.first() {
+        None => Ok(0),
+        Some(first) => Err(Failure::new(
+            Code::Unreadable,
+            format!(
+                "lease \"{name}\": terms may be missing above, as records of its history cannot be understood ({}, the first is \"{}\"); \
+                 tenure doctor tells why",
+                unreadable.len(),
+                clean(first)
+            ),
+        )),
+    }
 }
 
-async fn read(store: &SharedStore, name: &LeaseName) -> Result<(Latest, Vec<PastTerm>), Failure> {
+#[derive(Default)]
+struct Known {
+    latest: Latest,
+    terms: Vec<PastTerm>,
+    unreadable: Vec<String>,
+}
+
+async fn read(store: &SharedStore, name: &LeaseName) -> Result<Known, Failure> {
     // First: a term that ends meanwhile has its word, or is shown to lead.
     let lease = answer(store.get(name)).await?;
-    let terms = answer(History::new(name.clone(), store.clone()).read()).await?;
+    let history = History::new(name.clone(), store.clone());
     let timekeeper = store.traits().timekeeper;
-    let latest = lease.map_or(Latest::Unknown, |lease| Latest::of(&lease, timekeeper));
-    Ok((latest, terms))
+    Ok(Known {
+        latest: lease.map_or(Latest::Unknown, |lease| Latest::of(&lease, timekeeper)),
+        terms: answer(history.read()).await?,
+        unreadable: answer(history.unreadable()).await?,
+    })
 }
 
 fn table(terms: &[PastTerm], latest: Latest) -> String {

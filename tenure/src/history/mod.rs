@@ -18,8 +18,8 @@ use crate::registry::SharedStore;
 use std::fmt;
 use std::time::Duration;
 use tenure_core::{
-    Acquire, Acquired, Attempt, CandidateId, Cursor, FencingToken, Lease, LeaseName, Listed, Note, Occupancy,
-    Page, Release, StoreError,
+    Acquire, Acquired, Attempt, CandidateId, Cursor, Fault, FencingToken, Lease, LeaseName, Listed, Note,
+    Occupancy, Page, Release, StoreError,
 };
 
 /// What is between the name of a lease and the records of its terms.
@@ -150,7 +150,7 @@ impl History {
         prefix.contains(TERMS) || prefix.contains(CANDIDATES)
     }
 
-    /// Notes that a term has begun: two requests.
+    /// Notes that a term has begun: two requests, and one for each record that cannot be understood, which stays as it is.
     ///
     /// # Errors
     /// The store did not note it.
@@ -159,7 +159,11 @@ impl History {
         holder: &CandidateId,
         token: FencingToken,
     ) -> Result<Option<NotedTerm>, StoreError> {
-        let (mut records, unread) = self.records().await?;
+        let Records {
+            leases: mut records,
+            unread,
+            ..
+        } = self.records().await?;
         // Those that were never used first, then the oldest. What stands in a slot that was not read, nobody knows.
         let slots = (0..TERMS_KEPT).map(|slot| format!("{}{TERMS}{slot:02}", self.name));
         let mut unused: Vec<String> = slots
@@ -169,7 +173,8 @@ impl History {
         records.retain(|record| past_term(record).is_some() && record.occupancy() != Occupancy::Held);
         records.sort_by_key(|record| record.token);
         unused.extend(records.iter().map(|record| record.name.to_string()));
-        for slot in unused.into_iter().take(SLOTS_TRIED_MAX) {
+        let mut tried = 0;
+        for slot in unused {
             // A name that is too long has no history.
             let Ok(name) = LeaseName::new(slot) else {
                 return Ok(None);
@@ -181,8 +186,15 @@ impl History {
                 ttl: self.store.traits().ttl_min,
                 note: note(format!("{token} began")),
             };
-            if let Acquired::Granted(_) = self.store.acquire(&record).await? {
-                return Ok(Some(NotedTerm { record, token }));
+            match self.store.acquire(&record).await {
+                Ok(Acquired::Granted(_)) => return Ok(Some(NotedTerm { record, token })),
+                Ok(_) => tried += 1,
+                // Looked at as one that was never used: it is for a person to mend, and the history has a term less.
+                Err(error) if error.fault == Fault::Unreadable => {}
+                Err(error) => return Err(error),
+            }
+            if tried == SLOTS_TRIED_MAX {
+                break;
             }
         }
         Ok(None)
@@ -220,15 +232,25 @@ impl History {
     /// The terms that are kept, the latest first.
     ///
     /// # Errors
-    /// The store cannot be read. A record that cannot be understood, or not be told now, is left out.
+    /// The store cannot be read. A record that cannot be understood, or not be told now, is left out:
+    /// [`unreadable`](Self::unreadable).
     pub async fn read(&self) -> Result<Vec<PastTerm>, StoreError> {
-        let mut terms: Vec<_> = self.records().await?.0.iter().filter_map(past_term).collect();
+        let records = self.records().await?;
+        let mut terms: Vec<_> = records.leases.iter().filter_map(past_term).collect();
         terms.sort_by_key(|term| std::cmp::Reverse(term.token));
         Ok(terms)
     }
 
-    /// All leases with names of slots, whoever's they are, and behind which place nothing was read.
-    async fn records(&self) -> Result<(Vec<Lease>, Option<Cursor>), StoreError> {
+    /// The keys, as the store shows them, of what stands among the records of this history and cannot be understood, or not be told
+    /// now: terms may be missing from what [`read`](Self::read) answers.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn unreadable(&self) -> Result<Vec<String>, StoreError> {
+        Ok(self.records().await?.unreadable)
+    }
+
+    async fn records(&self) -> Result<Records, StoreError> {
         let page = Page {
             prefix: format!("{}{TERMS}", self.name),
             after: None,
@@ -240,12 +262,29 @@ impl History {
             let slot = lease.name.as_str().strip_prefix(&page.prefix);
             slot.is_some_and(is_slot)
         };
-        let records = found.leases.into_iter().filter_map(|listed| match listed {
-            Listed::Lease(lease) => Some(lease).filter(is_of_this),
-            Listed::Unreadable { .. } => None,
-        });
-        Ok((records.collect(), found.next))
+        let mut records = Records {
+            leases: Vec::new(),
+            unreadable: Vec::new(),
+            unread: found.next,
+        };
+        for listed in found.leases {
+            match listed {
+                Listed::Lease(lease) if is_of_this(&lease) => records.leases.push(lease),
+                Listed::Lease(_) => {}
+                Listed::Unreadable { key, .. } => records.unreadable.push(key),
+            }
+        }
+        Ok(records)
     }
+}
+
+/// What stands where the terms of a lease are noted.
+struct Records {
+    /// All leases with names of slots, whoever's they are.
+    leases: Vec<Lease>,
+    unreadable: Vec<String>,
+    /// Behind it nothing was read.
+    unread: Option<Cursor>,
 }
 
 /// Two digits, as [`History::begin`] writes them.

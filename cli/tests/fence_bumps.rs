@@ -1,6 +1,6 @@
 //! How far `tenure fence bump` raises a mark: it never goes down again.
 
-use crate::common::Sandbox;
+use crate::common::{Sandbox, json};
 use crate::fence::{fence, marks, refused, term, users_file};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -45,6 +45,34 @@ fn a_bump_above_what_any_term_may_reach_within_a_day_is_refused_and_changes_noth
             above + 1
         );
     }
+}
+
+/// An operator after a restore: a slip would leave what was meant unprotected, and a mark ahead stops all work.
+#[test]
+fn a_bump_tells_that_there_was_no_mark_and_until_when_no_term_can_claim() {
+    let sandbox = Sandbox::new("fence-bumps-told");
+    assert_eq!(fence(&sandbox, &term("claim", "nightly", "7")).code, 0);
+    let usual = fence(&sandbox, &["bump", "ledger"]);
+    assert_eq!(usual.code, 0, "{usual:?}");
+    assert!(
+        !usual.stdout.contains("no mark before") && !usual.stdout.contains("this host's clock"),
+        "{usual:?}"
+    );
+    let slip = fence(&sandbox, &["bump", "legder"]);
+    assert!(
+        slip.code == 0 && slip.stdout.contains("no mark before: check the name"),
+        "{slip:?}"
+    );
+    let again = json(&fence(&sandbox, &["bump", "ledger", "--output", "json"]).stdout);
+    assert!(again["before"].is_u64(), "{again}");
+    let new = json(&fence(&sandbox, &["bump", "leger", "--output", "json"]).stdout);
+    assert!(new["before"].is_null(), "{new}");
+    let above = (now_ms() + 2 * HOUR_MS).to_string();
+    let ahead = fence(&sandbox, &["bump", "ledger", "--above", &above]);
+    assert!(
+        ahead.code == 0 && ahead.stdout.contains("none can before 20"),
+        "{ahead:?}"
+    );
 }
 
 /// Of a leases' store whose clock was far ahead once.

@@ -4,9 +4,10 @@ use super::{FencePlace, Making, decided, leases};
 use crate::arguments::{FencePlaceArguments, Form};
 use crate::exit::{Code, Failure};
 use crate::output::{self, json_of_mark};
+use serde_json::json;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenure::contract::{horizon, is_counted};
-use tenure::{Bump, FencingToken, LeaseName, ResourceName};
+use tenure::{Bump, FencingToken, LeaseName, Mark, ResourceName};
 
 /// Raises a mark above what is known to have been granted.
 pub(super) async fn bump(
@@ -49,21 +50,52 @@ pub(super) async fn bump(
             Some(_) | None => {}
         }
     }
-    let mark = decided(fence.fence().bump(&bump)).await;
+    let raised = decided(fence.fence().bump(&bump)).await;
     fence.close().await;
-    let mark = mark?;
-    let how = match is_counted(mark.token) {
+    let raised = raised?;
+    output::print(&match form {
+        Form::Text => output::line(&in_words(mark, &raised)),
+        Form::Json => {
+            let mut told = json_of_mark(&raised);
+            told["before"] = json!(mark.map(FencingToken::number));
+            format!("{told}\n")
+        }
+    })?;
+    Ok(0)
+}
+
+/// What there is now, and what an operator would rather hear at once than wonder about later.
+fn in_words(before: Option<FencingToken>, raised: &Mark) -> String {
+    let how = match is_counted(raised.token) {
         true => ", above what is known to be granted, as its tokens are counted",
         false => "",
     };
-    output::print(&match form {
-        Form::Text => output::line(&format!(
-            "resource \"{}\": the mark is {}{how}; no term is admitted until a later one has claimed",
-            mark.resource, mark.token
-        )),
-        Form::Json => format!("{}\n", json_of_mark(&mark)),
-    })?;
-    Ok(0)
+    let until = match is_counted(raised.token)
+        || raised.token.number() <= clock_ms().saturating_add(AHEAD_UNSAID_MS)
+    {
+        true => String::new(),
+        false => format!(
+            ", and none can before {}, as the mark is ahead of this host's clock",
+            date(raised.token)
+        ),
+    };
+    let made = match before {
+        Some(_) => "",
+        None => "; it had no mark before: check the name (tenure fence show tells those that have one)",
+    };
+    format!(
+        "resource \"{}\": the mark is {}{how}; no term is admitted until a later one has claimed{until}{made}",
+        raised.resource, raised.token
+    )
+}
+
+/// As far as clocks that follow each other may be apart, and what a bump adds.
+const AHEAD_UNSAID_MS: u64 = 5_000;
+
+/// This host's.
+fn clock_ms() -> u64 {
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(clock.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What the lease has been granted, as far as anybody has said where it is: beside marks elsewhere the default store is a
@@ -109,9 +141,7 @@ async fn reachable(
         ));
     }
     // A fence on a server goes by a clock of its own; a day is more than that is apart from this one.
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let clock_ms = u64::try_from(clock.as_millis()).unwrap_or(u64::MAX);
-    if above <= horizon(clock_ms, known) {
+    if above <= horizon(clock_ms(), known) {
         return Ok(());
     }
     refuse(format!(

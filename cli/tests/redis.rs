@@ -54,7 +54,7 @@ fn gc_cleans_up_a_quorum_although_a_member_is_away() {
     let looked = sandbox.tenure(&["gc", "--dry-run"]);
     assert_eq!((looked.code, looked.stdout.as_str()), (0, "job\n"), "{looked:?}");
     let removed = sandbox.tenure(&["gc"]);
-    assert_eq!(removed.stdout, "1 unused records removed\n", "{removed:?}");
+    assert_eq!(removed.stdout, "1 unused record removed\n", "{removed:?}");
     block_on(servers[2].restart()).unwrap();
     assert_eq!(
         sandbox.lease("job")["token"].as_u64(),
@@ -62,7 +62,7 @@ fn gc_cleans_up_a_quorum_although_a_member_is_away() {
         "it is still listed"
     );
     let removed = sandbox.tenure(&["gc"]);
-    assert_eq!(removed.stdout, "1 unused records removed\n", "{removed:?}");
+    assert_eq!(removed.stdout, "1 unused record removed\n", "{removed:?}");
     assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
     assert!(sandbox.lease("job")["token"].as_u64() > before);
     for server in &mut servers[..2] {

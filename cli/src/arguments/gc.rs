@@ -52,7 +52,8 @@ fn long_duration(text: &str) -> Result<Duration, String> {
 
 const HELP: &str = "\
 Removes only what nobody holds, by the store's clock, and what nobody has used for so long (and for ten of its own ttls).
-A name that comes back begins with a greater token than it ever had; its history is gone. The marks of fences stay.
+A name that comes back begins with a greater token than it ever had. The history of terms that began or ended so long ago
+goes, too, also of names in use. The marks of fences stay, and so does what cannot be understood (tenure doctor tells of it).
 May run at any time, beside every service; a thousand records are looked at in one go. Of a quorum of Redis servers a
 majority must answer; what one has that is away goes at a later gc. etcd keeps no time: there a gc notes what it finds
 unused, by this machine's wall clock, and one that comes so long afterwards removes what has stayed so. Run it regularly.

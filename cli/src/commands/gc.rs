@@ -50,8 +50,10 @@ pub(crate) async fn gc(
         let Some(next) = purged.next else { break };
         if said_at.elapsed() >= SAY_EVERY {
             said_at = Instant::now();
-            let text =
-                format!("cleaned up to \"{next}\": {removed} of {unused} unused records removed so far");
+            let text = format!(
+                "cleaned up to \"{next}\": {removed} of {} removed so far",
+                records(unused)
+            );
             let fields = json!({"next": String::from_utf8_lossy(next.as_bytes()), "unused": unused, "removed": removed});
             voice.say("cleaned", &text, fields);
         }
@@ -76,7 +78,7 @@ pub(crate) async fn gc(
 fn done(unused: u64, removed: u64, is_dry: bool, form: Form, voice: Voice) -> Result<u8, Failure> {
     match (form, is_dry) {
         (Form::Text | Form::Json, true) => {
-            let text = format!("{unused} unused records; nothing was removed");
+            let text = format!("{}; nothing was removed", records(unused));
             voice.say("looked", &text, json!({"unused": unused}));
         }
         (Form::Json, false) => {
@@ -84,9 +86,14 @@ fn done(unused: u64, removed: u64, is_dry: bool, form: Form, voice: Voice) -> Re
         }
         // Cron mails what is printed.
         (Form::Text, false) if voice.is_quiet() => {}
-        (Form::Text, false) => output::print(&format!("{removed} unused records removed\n"))?,
+        (Form::Text, false) => output::print(&format!("{} removed\n", records(removed)))?,
     }
     Ok(0)
+}
+
+fn records(number: u64) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} unused record{ending}")
 }
 
 /// A line for each name.

@@ -1,6 +1,7 @@
 //! Doors for the fuzz targets in `fuzz/targets`, and for nobody else: no part of the API, and free to change.
 
-use crate::builder::{MongoStoreBuilder, driver_options, hosts};
+use crate::builder::MongoStoreBuilder;
+use crate::driver::{driver_options, hosts};
 use crate::record;
 use crate::url::StoreUrl;
 use mongodb::bson::Document;

@@ -3,7 +3,7 @@
 //! The driver takes the set of whichever server answers first for the one that is meant, and leaves out whoever is not of it.
 //! So of two processes with the same URL, which names members of two sets, each may lead in a set of its own.
 
-use crate::builder::hosts;
+use crate::driver::hosts;
 use mongodb::Client;
 use mongodb::bson::{Bson, Document, doc, oid::ObjectId};
 use mongodb::options::{ClientOptions, ServerAddress};

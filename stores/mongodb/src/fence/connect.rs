@@ -1,7 +1,7 @@
 //! A fence of a URL: for the command, which has no client of its own.
 
 use super::MongoFence;
-use crate::builder::{driver_options, settle};
+use crate::driver::{driver_options, settle};
 use crate::fault::Repeats;
 use crate::strangers::refuse_strangers;
 use crate::url::{COLLECTION, DATABASE, StoreUrl};

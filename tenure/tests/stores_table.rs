@@ -310,7 +310,7 @@ Best is the store that has the data: lease, fence and data are then one system.
 |---|---|
 | SQLite | any transaction in that file, and tables by triggers, for writers that know nothing of Tenure |
 | PostgreSQL, MySQL, MariaDB | any transaction in that database, and tables by triggers |
-| MongoDB | a transaction of that deployment, and single documents, also in bulk |
+| MongoDB | a transaction of that deployment (there is none on a standalone server), and single documents, also in bulk |
 | Redis, Valkey | what one script writes, on that server or in that slot of a cluster |
 | etcd | keys of that cluster, in one transaction |
 | NATS | messages of one stream, by a header |

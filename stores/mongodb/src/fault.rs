@@ -10,6 +10,9 @@ pub(crate) use tenure_remote::{Deed, after_a_step, line};
 /// The server refused an insert because the key exists.
 pub(crate) const DUPLICATE_KEY: i32 = 11000;
 
+/// What was asked for exists between members of a replica set alone, and the server is none.
+pub(crate) const NOT_A_REPLICA_SET: i32 = 123;
+
 /// What Atlas refuses itself, whatever the reason: a missing right, a full cluster, or one with too many collections.
 const ATLAS: i32 = 8000;
 
@@ -213,7 +216,7 @@ fn by_code(code: i32, message: &str) -> (Fault, Certainty, String) {
             format!("{}; allow writes with setUserWriteBlockMode", told()),
         ),
         20 | 166 => (Fault::Unsupported, NotApplied, told()),
-        123 | 100 | 79 => (Fault::Unsupported, Unknown, told()),
+        NOT_A_REPLICA_SET | 100 | 79 => (Fault::Unsupported, Unknown, told()),
         _ => (Fault::Internal, Unknown, told()),
     }
 }

@@ -23,4 +23,5 @@ mod one_set;
 mod purging;
 mod records;
 mod seen;
+mod standalone;
 mod watch;

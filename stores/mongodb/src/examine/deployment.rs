@@ -43,8 +43,9 @@ fn members(topology: &Topology, hello: &Document) -> Finding {
         Topology::Sharded => good("topology", "sharded cluster"),
         Topology::Standalone => warning(
             "topology",
-            "standalone server: a crash stops every election until it is back, and waiting candidates are not woken",
-            "make it a replica set: start it with --replSet rs, then rs.initiate()",
+            "standalone server: a crash stops every election until it is back, waiting candidates are not woken, and there are no \
+             transactions: of the fences only the one per document works",
+            "make it a replica set: start it with --replSet rs, then rs.initiate(), then start the processes anew",
         ),
         Topology::ReplicaSet { name } => {
             let count = |kind: &str| hello.get_array(kind).map_or(0, Vec::len);

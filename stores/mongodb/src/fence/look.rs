@@ -2,8 +2,9 @@
 
 use super::mark::{self, Found};
 use super::{MongoFence, stripes, subject};
-use crate::fault::Deed;
+use crate::fault::{Deed, NOT_A_REPLICA_SET, server_code};
 use crate::record::shown_key;
+use mongodb::Collection;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::ReadConcern;
 use std::collections::BTreeMap;
@@ -25,14 +26,8 @@ pub(super) fn ruled(resource: &ResourceName, term: &Term, found: Option<&Found>)
 impl MongoFence {
     /// The mark, so that nothing newer can exist.
     pub(super) async fn look(&self, resource: &ResourceName) -> Result<Option<Found>, FenceError> {
-        let look = self
-            .marks
-            .find_one(doc! { "_id": resource.as_str() })
-            .read_concern(ReadConcern::linearizable())
-            .max_time(super::REQUEST_TIME_MAX);
-        let found = self
-            .within(Deed::Read, &subject(resource), look.into_future())
-            .await?;
+        let look = latest(&self.marks, doc! { "_id": resource.as_str() }, None);
+        let found = self.within(Deed::Read, &subject(resource), look).await?;
         Ok(found
             .map(|found| Found::read(&found, &self.namespace))
             .transpose()?)
@@ -73,14 +68,9 @@ impl MongoFence {
         let Some(leases) = &self.leases else {
             return Ok(None);
         };
-        let look = leases
-            .find_one(doc! { "_id": lease.as_str() })
-            .projection(doc! { "generation": 1 })
-            .read_concern(ReadConcern::linearizable())
-            .max_time(super::REQUEST_TIME_MAX);
-        let found = self
-            .within(Deed::Read, &subject(resource), look.into_future())
-            .await?;
+        let generation = doc! { "generation": 1 };
+        let look = latest(leases, doc! { "_id": lease.as_str() }, Some(generation));
+        let found = self.within(Deed::Read, &subject(resource), look).await?;
         let token = found.and_then(|record| record.get_i64("generation").ok());
         Ok(token.and_then(|token| FencingToken::from_signed(token).ok()))
     }
@@ -155,6 +145,26 @@ impl MongoFence {
             );
         }
         Ok(refusals)
+    }
+}
+
+/// One document so that nothing newer can exist: from the primary, which proves to a majority that it still is the primary. A
+/// standalone server has no other, and refuses to prove it.
+async fn latest(
+    collection: &Collection<Document>,
+    filter: Document,
+    projection: Option<Document>,
+) -> mongodb::error::Result<Option<Document>> {
+    let find = |concern| {
+        collection
+            .find_one(filter.clone())
+            .projection(projection.clone().unwrap_or_default())
+            .read_concern(concern)
+            .max_time(super::REQUEST_TIME_MAX)
+    };
+    match find(ReadConcern::linearizable()).await {
+        Err(error) if server_code(&error) == Some(NOT_A_REPLICA_SET) => find(ReadConcern::local()).await,
+        answer => answer,
     }
 }
 

@@ -1,0 +1,101 @@
+//! One server without replication: what works there, and what is said of the rest.
+
+use crate::common::{Scratch, request, seconds, take};
+use mongodb::bson::{Document, doc};
+use mongodb::error::ErrorKind;
+use tenure_core::{
+    Claimed, Fence, FenceError, FencingToken, LeaseName, LeaseStore, ResourceName, Term, Verdict,
+};
+use tenure_mongodb::{EnterError, MongoFence};
+use tenure_testkit::Mongod;
+
+/// It has no other member that could prove that it leads, and needs none.
+#[tokio::test]
+async fn a_fence_per_document_works_on_a_server_without_replication() {
+    let server = Mongod::start().await.expect("a server");
+    let scratch = Scratch::new(server.uri());
+    let store = scratch.store().await;
+    let resource = ResourceName::new("accounts").expect("a name");
+    let lease = LeaseName::new("nightly").expect("a name");
+    // Beside the leases: it looks at their records, too.
+    let fence = MongoFence::connect(&scratch.url("")).await.expect("a fence");
+    let first = take(&store, &request("nightly", "first", seconds(60)))
+        .await
+        .token;
+    let earlier = Term::new(lease.clone(), first);
+    assert_eq!(
+        fence.claim(&resource, &earlier).await,
+        Ok(Claimed::Raised { from: None })
+    );
+    fence.check(&resource, &earlier).await.expect("it holds the mark");
+    let accounts = scratch
+        .client()
+        .await
+        .database(&scratch.database)
+        .collection::<Document>("accounts");
+    accounts
+        .insert_one(doc! { "_id": 1, "cents": 100 })
+        .await
+        .expect("an account");
+    let of_the_earlier = fence
+        .documents(&resource, &earlier, &accounts)
+        .await
+        .expect("claimed");
+
+    let number = FencingToken::new(first.number() + 1).expect("a token");
+    let later = Term::new(lease, number);
+    let elsewhere = MongoFence::new(&scratch.client().await.database(&scratch.database));
+    let of_the_later = elsewhere
+        .documents(&resource, &later, &accounts)
+        .await
+        .expect("claimed");
+    let set = |cents: i32| doc! { "$set": { "cents": cents } };
+    of_the_later
+        .update_one(doc! { "_id": 1 }, set(7))
+        .await
+        .expect("written");
+    let stale = of_the_earlier.update_one(doc! { "_id": 1 }, set(0)).await;
+    assert!(
+        matches!(&stale, Err(EnterError::Refused(FenceError::Stale { mark, .. })) if *mark == number),
+        "{stale:?}"
+    );
+    let stale = fence.claim(&resource, &earlier).await;
+    assert!(matches!(&stale, Err(FenceError::Stale { .. })), "{stale:?}");
+}
+
+/// No write can get past the fence there, and whoever examines the server is told before the first term writes.
+#[tokio::test]
+async fn a_server_without_replication_has_no_transactions_and_the_examination_says_so() {
+    let server = Mongod::start().await.expect("a server");
+    let scratch = Scratch::new(server.uri());
+    let findings = scratch.store().await.examine().await.expect("an examination");
+    let topology = findings.iter().find(|finding| finding.subject == "topology");
+    let topology = topology.expect("it is examined");
+    assert_eq!(topology.verdict, Verdict::Warning, "{topology:?}");
+    for part in ["no transactions", "the one per document"] {
+        assert!(topology.detail.contains(part), "{part} is not in: {topology:?}");
+    }
+    // What has connected takes it for one server still.
+    let repair = topology.repair.as_deref().unwrap_or_default();
+    assert!(repair.contains("start the processes anew"), "{topology:?}");
+
+    let client = scratch.client().await;
+    let fence = MongoFence::new(&client.database(&scratch.database));
+    let (resource, lease) = (
+        ResourceName::new("ledger").expect("a name"),
+        LeaseName::new("nightly").expect("a name"),
+    );
+    let term = Term::new(lease, FencingToken::new(5).expect("a token"));
+    fence.claim(&resource, &term).await.expect("a claim");
+    let mut session = client.start_session().await.expect("a session");
+    session.start_transaction().await.expect("nothing is sent yet");
+    let entered = fence.enter(&mut session, &resource, &term).await;
+    match entered {
+        Err(EnterError::Driver(error)) => assert!(
+            matches!(&*error.kind, ErrorKind::Command(refused) if refused.code == 20)
+                || error.to_string().contains("ransaction"),
+            "{error}"
+        ),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,4 +1,5 @@
 use crate::SYSTEM;
+use crate::database::refuse_local;
 use crate::driver::{SELECTION_TIME_MAX, driver_options, hosts, settle};
 use crate::fault::{Deed, Repeats, store_error};
 use crate::indexes::{ensure_purge_index, warn_of_expiry_index};
@@ -96,7 +97,7 @@ impl MongoStoreBuilder {
     ///
     /// # Errors
     /// Not applied, and without the password: [`Fault::Invalid`] for a URL that cannot be read or that asks
-    /// for less than majority and journal, [`Fault::Unreachable`] or [`Fault::TimedOut`] if no primary
+    /// for less than majority and journal or names the database `local`, [`Fault::Unreachable`] or [`Fault::TimedOut`] if no primary
     /// answers, [`Fault::Unauthenticated`], [`Fault::Forbidden`], [`Fault::Unsupported`] for a server or a collection
     /// that cannot keep the promises.
     pub async fn connect(self, url: &str) -> Result<MongoStore, StoreError> {
@@ -187,6 +188,7 @@ impl Settings {
         hosts: String,
         time_max: Duration,
     ) -> Result<Site, StoreError> {
+        refuse_local(database.name())?;
         let place = self.place(&hosts, &database);
         let site = Site {
             leases: collection(&database, &self.collection, time_max),
@@ -211,6 +213,7 @@ impl Settings {
         };
         refuse_unfit(&site).await?;
         let may_write = proves_concern(&site).await?;
+        site.warn_if_internal();
         warn_of_expiry_index(&site).await?;
         if may_write {
             ensure_purge_index(&site).await?;

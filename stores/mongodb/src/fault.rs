@@ -216,6 +216,12 @@ fn by_code(code: i32, message: &str) -> (Fault, Certainty, String) {
             format!("{}; allow writes with setUserWriteBlockMode", told()),
         ),
         20 | 166 => (Fault::Unsupported, NotApplied, told()),
+        // No name for it, or one that differs from another database's in case alone.
+        73 | 13297 => (
+            Fault::Invalid,
+            NotApplied,
+            format!("{}; name another database or collection", told()),
+        ),
         NOT_A_REPLICA_SET | 100 | 79 => (Fault::Unsupported, Unknown, told()),
         _ => (Fault::Internal, Unknown, told()),
     }
@@ -265,7 +271,7 @@ fn forbidden(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, by_code};
+    use super::{Certainty, Fault, by_code};
 
     /// A full cluster is mended by who frees space, without starting all candidates anew.
     #[test]
@@ -288,6 +294,29 @@ mod tests {
             assert_eq!(told, fault, "{why}");
             assert_eq!(told.is_misconfiguration(), fault == Fault::Forbidden);
             assert!(why.contains(message), "{why}");
+        }
+    }
+
+    /// No candidate can lead before another name is given: to try on would hide it.
+    #[test]
+    fn a_name_that_the_server_does_not_take_ends_a_campaign() {
+        for (code, message) in [
+            (73, "Invalid namespace specified 'ba.nk.job_leases'"),
+            (
+                13297,
+                "db already exists with different case already have: [mongolocks] trying to create [MongoLocks]",
+            ),
+        ] {
+            let (fault, certainty, why) = by_code(code, message);
+            assert_eq!(
+                (fault, certainty),
+                (Fault::Invalid, Certainty::NotApplied),
+                "{why}"
+            );
+            assert!(
+                why.contains(message) && why.contains("name another database"),
+                "{why}"
+            );
         }
     }
 

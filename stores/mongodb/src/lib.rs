@@ -7,6 +7,7 @@
 mod acquire;
 mod ask;
 mod builder;
+mod database;
 mod driver;
 mod examine;
 mod fault;

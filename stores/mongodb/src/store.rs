@@ -1,5 +1,5 @@
 use crate::builder::MongoStoreBuilder;
-use crate::site::{Site, Topology};
+use crate::site::Site;
 use crate::watch;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -98,9 +98,9 @@ impl Requests for Site {
             location: self.place.clone(),
             timekeeper: Timekeeper::Server,
             durability: Durability::Safe,
-            watch: match self.topology {
-                Topology::Standalone => WatchSource::Absent,
-                Topology::ReplicaSet { .. } | Topology::Sharded => WatchSource::Push,
+            watch: match self.unwatchable() {
+                Some(_) => WatchSource::Absent,
+                None => WatchSource::Push,
             },
             token_source: TokenSource::CounterAndClock,
             batch_max: BATCH_MAX,

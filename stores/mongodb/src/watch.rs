@@ -1,5 +1,6 @@
 //! Watching by a change stream: the server pushes, in the order of its log, what a majority has confirmed.
 
+use crate::database::is_internal;
 use crate::fault::{Deed, store_error, timed_out};
 use crate::list::prefix_range;
 use crate::site::{Site, Topology};
@@ -19,12 +20,11 @@ const QUIET_MAX: Duration = Duration::from_secs(5);
 
 /// Opens the stream; answers when the server has, so that every later change is in it.
 pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> Result<ReadWatch, StoreError> {
-    if site.topology == Topology::Standalone {
+    if let Some(Unwatchable { what, way_out }) = site.unwatchable() {
         return Err(StoreError::not_applied(
             Fault::Unsupported,
             format!(
-                "{} is a standalone MongoDB, which has no change streams; wait by the remaining time, or make \
-                 it a replica set of one member",
+                "{}: {what} has no change streams; wait by the remaining time, or {way_out}",
                 site.place
             ),
         ));
@@ -40,7 +40,39 @@ pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> R
     }))
 }
 
+/// Why nothing here can be watched.
+pub(crate) struct Unwatchable {
+    /// What has no change streams.
+    pub(crate) what: &'static str,
+    pub(crate) way_out: &'static str,
+}
+
 impl Site {
+    /// `None` where the collection can be watched.
+    pub(crate) fn unwatchable(&self) -> Option<Unwatchable> {
+        if self.topology == Topology::Standalone {
+            return Some(Unwatchable {
+                what: "a standalone server",
+                way_out: "make it a replica set: start it with --replSet rs, then rs.initiate(), then start the processes anew",
+            });
+        }
+        is_internal(self.database.name()).then_some(Unwatchable {
+            what: "a database of the server's own",
+            way_out: "name another database than admin or config",
+        })
+    }
+
+    /// Warns whoever has taken the database that knows the users for that of the leases.
+    pub(crate) fn warn_if_internal(&self) {
+        if is_internal(self.database.name()) {
+            tracing::warn!(
+                place = %self.place,
+                "the database is the server's own and has no change streams, so candidates wait for the remaining time, and no \
+                 transactions, so none can enter a fence there; name another one"
+            );
+        }
+    }
+
     /// Opens the stream; answers when the server has.
     pub(crate) async fn open_stream(&self, scope: &Scope) -> Result<ChangeStream<Document>, StoreError> {
         let request = self

@@ -6,6 +6,7 @@ mod commands;
 mod common;
 mod conformance;
 mod connect;
+mod database;
 mod decisions;
 mod examination;
 mod fail_points;

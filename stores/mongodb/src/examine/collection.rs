@@ -3,9 +3,10 @@ use crate::fault::Deed;
 use crate::indexes::{Indexes, TtlIndex, indexes, removal};
 use crate::kind::{unfit, way_out};
 use crate::record::understood;
-use crate::site::{Site, Topology};
+use crate::site::Site;
+use crate::watch::Unwatchable;
 use mongodb::bson::doc;
-use tenure_core::{Finding, Scope};
+use tenure_core::{Fault, Finding, Scope};
 
 /// Most unreadable records that are counted.
 const UNREADABLE_COUNTED_MAX: u64 = 1000;
@@ -125,21 +126,18 @@ impl Site {
     }
 
     async fn push(&self) -> Finding {
-        if self.topology == Topology::Standalone {
-            let detail = "a standalone server has no change streams: candidates wait for the remaining time";
-            return warning(
-                "watch",
-                detail,
-                "make it a replica set: start it with --replSet rs, then rs.initiate()",
-            );
+        if let Some(Unwatchable { what, way_out }) = self.unwatchable() {
+            let detail = format!("{what} has no change streams: candidates wait for the remaining time");
+            return warning("watch", detail, way_out);
         }
         match self.open_stream(&Scope::Prefix(String::new())).await {
             Ok(_stream) => good("watch", "change streams wake candidates"),
-            Err(error) => warning(
+            Err(error) if error.fault == Fault::Forbidden => warning(
                 "watch",
                 format!("no change stream: {error}"),
                 "grant changeStream and find on the collection",
             ),
+            Err(error) => unknown("watch", &error),
         }
     }
 }

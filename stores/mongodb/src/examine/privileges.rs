@@ -1,5 +1,5 @@
 use super::{bad, good, unknown, warning};
-use crate::site::{Site, Topology};
+use crate::site::Site;
 use mongodb::bson::{Bson, Document, doc};
 use tenure_core::Finding;
 
@@ -54,7 +54,7 @@ impl Site {
             ),
         });
         let mut wanted = vec!["listIndexes"];
-        if self.topology != Topology::Standalone {
+        if self.unwatchable().is_none() {
             wanted.push("changeStream");
         }
         if self.purge_after.is_some() {

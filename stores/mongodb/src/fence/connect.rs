@@ -1,6 +1,7 @@
 //! A fence of a URL: for the command, which has no client of its own.
 
 use super::MongoFence;
+use crate::database::refuse_local;
 use crate::driver::{driver_options, settle};
 use crate::fault::Repeats;
 use crate::strangers::refuse_strangers;
@@ -14,16 +15,18 @@ impl MongoFence {
     ///
     /// # Errors
     /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, without the password, or that names
-    /// members of different replica sets.
+    /// members of different replica sets, or the database `local`.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let parsed = StoreUrl::parse(url)?;
         let mut options = driver_options(&parsed.driver).await?;
         settle(&mut options);
         let database = options.default_database.clone();
+        let database = database.as_deref().unwrap_or(DATABASE);
+        refuse_local(database)?;
         let client =
             Client::with_options(options.clone()).map_err(|_quotes_the_url| StoreUrl::unreadable())?;
         refuse_strangers(&client, &options).await?;
-        let database = client.database(database.as_deref().unwrap_or(DATABASE));
+        let database = client.database(database);
         let fence = Self {
             // As `settle` has set it.
             repeats: Repeats::Nothing,

@@ -2,6 +2,7 @@
 
 use super::mark::{self, Found};
 use super::{MongoFence, stripes, subject};
+use crate::database::refuse_local;
 use crate::fault::{Deed, NOT_A_REPLICA_SET, server_code};
 use crate::record::shown_key;
 use mongodb::Collection;
@@ -25,7 +26,11 @@ pub(super) fn ruled(resource: &ResourceName, term: &Term, found: Option<&Found>)
 
 impl MongoFence {
     /// The mark, so that nothing newer can exist.
+    ///
+    /// # Errors
+    /// Of a fence in a database that forgets marks, too: everything that goes by a mark begins here.
     pub(super) async fn look(&self, resource: &ResourceName) -> Result<Option<Found>, FenceError> {
+        refuse_local(self.database.name())?;
         let look = latest(&self.marks, doc! { "_id": resource.as_str() }, None);
         let found = self.within(Deed::Read, &subject(resource), look).await?;
         Ok(found

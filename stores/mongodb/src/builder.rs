@@ -2,7 +2,7 @@ use crate::SYSTEM;
 use crate::database::refuse_local;
 use crate::driver::{SELECTION_TIME_MAX, driver_options, hosts, settle};
 use crate::fault::{Deed, Repeats, store_error};
-use crate::indexes::{ensure_purge_index, warn_of_expiry_index};
+use crate::indexes::{ensure_purge_index, indexes, warn_of_expiry_indexes};
 use crate::kind::refuse_unfit;
 use crate::release::RELEASES_AT_ONCE;
 use crate::renew::PARTS_AT_ONCE;
@@ -214,9 +214,10 @@ impl Settings {
         refuse_unfit(&site).await?;
         let may_write = proves_concern(&site).await?;
         site.warn_if_internal();
-        warn_of_expiry_index(&site).await?;
+        let indexes = indexes(&site).await?;
+        warn_of_expiry_indexes(&site, indexes.as_ref());
         if may_write {
-            ensure_purge_index(&site).await?;
+            ensure_purge_index(&site, indexes.as_ref()).await;
         }
         Ok(site)
     }

@@ -3,18 +3,18 @@
 
 use crate::fault::{Deed, server_code, store_error};
 use crate::record::projection;
-use crate::site::Site;
+use crate::site::{Site, Topology};
 use mongodb::IndexModel;
 use mongodb::bson::doc;
-use mongodb::options::IndexOptions;
+use mongodb::options::{CommitQuorum, IndexOptions};
 use std::time::Duration;
 use tenure_core::StoreError;
 
 /// The collection does not exist: it has no index.
 const NAMESPACE_NOT_FOUND: i32 = 26;
 
-/// An index on the same field is there, with other options.
-const INDEX_CONFLICTS: [i32; 2] = [85, 86];
+/// How long the server may take to make our index. It ends by itself then: nobody waits for it any more.
+const PURGE_INDEX_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The field of the index that is ours.
 const PURGE_AT: &str = "purgeAt";
@@ -127,11 +127,10 @@ pub(crate) async fn indexes(site: &Site) -> Result<Option<Indexes>, StoreError> 
     Ok(Some(found))
 }
 
-/// Warns of an index that deletes leases with their tokens. No error: the next token still rises, since the
+/// Warns of indexes that delete leases with their tokens. No error: the next token still rises, since the
 /// clock is its floor, and a running service must not stop for it; `examine` calls it bad.
-pub(crate) async fn warn_of_expiry_index(site: &Site) -> Result<(), StoreError> {
-    let found = indexes(site).await?;
-    for index in found.into_iter().flat_map(|found| found.ttl) {
+pub(crate) fn warn_of_expiry_indexes(site: &Site, found: Option<&Indexes>) {
+    for index in found.iter().flat_map(|found| &found.ttl) {
         if index.is_harmful() {
             tracing::warn!(
                 place = %site.place,
@@ -142,34 +141,34 @@ pub(crate) async fn warn_of_expiry_index(site: &Site) -> Result<(), StoreError> 
             );
         }
     }
-    Ok(())
 }
 
-/// Makes the index that removes unused names, where that was asked for. One that is there, and removes them later or not at
-/// all, is left as it is: no lease is in danger, and `examine` tells of it.
-pub(crate) async fn ensure_purge_index(site: &Site) -> Result<(), StoreError> {
-    if site.purge_after.is_none() {
-        return Ok(());
+/// Makes the index that removes unused names, where that was asked for and it is not there. Where it cannot be made, or another
+/// one is in its way, which removes them later or not at all, that stops nobody: no lease is in danger, and `examine` tells of it.
+pub(crate) async fn ensure_purge_index(site: &Site, found: Option<&Indexes>) {
+    let is_there = found.is_some_and(|found| found.ttl.iter().any(TtlIndex::is_purging));
+    if site.purge_after.is_none() || is_there {
+        return;
     }
     let options = IndexOptions::builder().expire_after(Duration::ZERO).build();
     let index = IndexModel::builder()
         .keys(doc! { PURGE_AT: 1 })
         .options(options)
         .build();
-    match site.leases.create_index(index).await {
-        Ok(_created) => Ok(()),
-        Err(error) if server_code(&error).is_some_and(|code| INDEX_CONFLICTS.contains(&code)) => {
-            tracing::warn!(
-                place = %site.place,
-                "an index on purgeAt is there that is not ours; names that nobody uses are removed later, or not at all"
-            );
-            Ok(())
-        }
-        Err(error) => Err(store_error(
-            &error,
-            Deed::Read,
-            "the TTL index on purgeAt",
-            &site.place,
-        )),
+    let create = site.leases.create_index(index).max_time(PURGE_INDEX_TIME_MAX);
+    // By default all members with data must have built it: one that is down would keep it, and whoever waits for it, for ever. (A
+    // standalone server has no members, and does not know the word.)
+    let create = match site.topology {
+        Topology::Standalone => create,
+        Topology::ReplicaSet { .. } | Topology::Sharded => create.commit_quorum(CommitQuorum::Majority),
+    };
+    let subject = "the TTL index on purgeAt";
+    let created = site.within_time(PURGE_INDEX_TIME_MAX, Deed::Read, subject, create.into_future());
+    if let Err(error) = created.await {
+        tracing::warn!(
+            place = %site.place,
+            %error,
+            "no TTL index on purgeAt was made; names that nobody uses are removed later, or not at all"
+        );
     }
 }

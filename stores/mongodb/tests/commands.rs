@@ -7,17 +7,25 @@ use mongodb::event::EventHandler;
 use mongodb::event::command::CommandEvent;
 use mongodb::options::ClientOptions;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tenure_core::{Fence, FencingToken, LeaseName, LeaseStore, Renewed, ResourceName, Term};
 use tenure_mongodb::{MongoFence, MongoStore};
 use tenure_testkit::ReplicaSet;
 
 /// The commands that a client has sent.
 #[derive(Clone, Default)]
-struct Commands(Arc<Mutex<Vec<String>>>);
+struct Commands(Arc<Mutex<Vec<Document>>>);
 
 impl Commands {
-    fn take(&self) -> Vec<String> {
+    fn take(&self) -> Vec<Document> {
         std::mem::take(&mut self.0.lock().expect("nobody panics here"))
+    }
+
+    /// Those of this name.
+    fn take_of(&self, name: &str) -> Vec<Document> {
+        let mut taken = self.take();
+        taken.retain(|command| command.contains_key(name));
+        taken
     }
 }
 
@@ -28,7 +36,7 @@ async fn counted(scratch: &Scratch) -> (Client, Commands) {
     options.command_event_handler = Some(EventHandler::callback(move |event| {
         if let CommandEvent::Started(started) = event {
             let mut sent = sent.0.lock().expect("nobody panics here");
-            sent.push(started.command_name);
+            sent.push(started.command);
         }
     }));
     options.retry_writes = Some(false);
@@ -92,4 +100,30 @@ async fn entering_a_fence_of_mongodb_is_one_command_of_the_transaction() {
         .expect("admitted");
     assert_eq!(commands.take().len(), 1);
     session.abort_transaction().await.expect("given up");
+}
+
+/// A build of it that never ends would hold up each of them, again and again.
+#[tokio::test]
+async fn an_index_that_is_there_is_not_asked_for_again() {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    let (client, commands) = counted(&scratch).await;
+    let connect = async || {
+        let builder = MongoStore::builder().purge_after(Duration::from_secs(30 * 24 * 60 * 60));
+        let _store = builder
+            .attach(client.clone(), &scratch.database)
+            .await
+            .expect("attaches");
+        commands.take_of("createIndexes")
+    };
+    let mut asked = connect().await;
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    for _try in 0..BEATS_MAX {
+        let [first] = &asked[..] else { break };
+        // It waits for no member that is down, and no longer than whoever asks for it.
+        assert_eq!(first.get_str("commitQuorum").ok(), Some("majority"), "{first}");
+        assert!(first.contains_key("maxTimeMS"), "{first}");
+        // A machine that stood still may not have made it in time.
+        asked = connect().await;
+    }
+    assert_eq!(asked, []);
 }

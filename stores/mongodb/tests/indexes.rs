@@ -1,13 +1,13 @@
 //! Indexes of others on the collection of leases.
 
-use crate::common::{Scratch, request, seconds, take};
+use crate::common::{Scratch, persist, request, seconds, take, who_may};
 use mongodb::IndexModel;
 use mongodb::bson::{Document, doc};
 use mongodb::options::IndexOptions;
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, Finding, LeaseStore, Verdict};
 use tenure_mongodb::MongoStore;
-use tenure_testkit::ReplicaSet;
+use tenure_testkit::{ReplicaSet, Size, eventually_async};
 
 async fn with_index(keys: Document, options: IndexOptions) -> Scratch {
     let scratch = Scratch::new(ReplicaSet::shared().await.uri());
@@ -139,3 +139,77 @@ async fn unique_index_that_refuses_no_lease_is_not_told_of() {
         assert_eq!(told, None, "{keys}");
     }
 }
+
+/// By default the server waits until every member has built it: whoever waits for a lease would wait for the member, and leave a build
+/// behind with each try.
+#[tokio::test]
+async fn an_index_that_is_asked_for_while_a_member_is_down_keeps_nobody_out() {
+    let mut set = ReplicaSet::start(Size::Three).await.expect("a set");
+    set.become_patient().await.expect("a patient set");
+    let scratch = Scratch::new(set.uri());
+    // Of a collection without records the index is made at once.
+    let plain = scratch.store().await;
+    persist(&plain, &request("another", "holder", seconds(60))).await;
+    let primary = set.primary().await.expect("a primary");
+    set.kill((primary + 1) % set.size());
+    persist(&plain, &request("a third", "holder", seconds(60))).await;
+
+    let url = scratch.url("purgeAfter=30d");
+    // A machine that stands still may not let a majority build it in time: then the next one who connects asks for it.
+    let store = eventually_async(PATIENCE, "a store with its index", || async {
+        let store = MongoStore::connect(&url)
+            .await
+            .map_err(|error| error.to_string())?;
+        let mut indexes = scratch
+            .leases()
+            .await
+            .list_indexes()
+            .await
+            .map_err(|error| error.to_string())?;
+        while indexes.advance().await.map_err(|error| error.to_string())? {
+            let index = indexes.deserialize_current().map_err(|error| error.to_string())?;
+            if index.keys.contains_key("purgeAt") {
+                return Ok(store);
+            }
+        }
+        Err("it connects, and there is no index".to_owned())
+    })
+    .await;
+    persist(&store, &request("job", "holder", seconds(60))).await;
+
+    let admin = scratch.client().await.database("admin");
+    let building = doc! { "$match": { "command.createIndexes": "job_leases" } };
+    let looked_for = vec![doc! { "$currentOp": { "allUsers": true } }, building];
+    eventually_async(PATIENCE, "no build that nobody waits for", || async {
+        let mut found = admin
+            .aggregate(looked_for.clone())
+            .await
+            .map_err(|error| error.to_string())?;
+        match found.advance().await.map_err(|error| error.to_string())? {
+            true => Err("one is under way".to_owned()),
+            false => Ok(()),
+        }
+    })
+    .await;
+}
+
+/// No lease is in danger without it.
+#[tokio::test]
+async fn who_may_not_make_the_index_leads_and_is_told_by_the_examination() {
+    let set = ReplicaSet::with_auth(Size::One).await.expect("a set");
+    set.become_patient().await.expect("a patient set");
+    let rights = ["find", "insert", "update", "changeStream", "listIndexes"];
+    let url = who_may(&set, "secret", &rights).await + "&purgeAfter=30d";
+    let store = MongoStore::connect(&url).await.expect("connects");
+    take(&store, &request("job", "holder", seconds(60))).await;
+    let privileges = store.examine().await.expect("an examination");
+    let lacking = privileges
+        .iter()
+        .find(|finding| finding.subject == "privileges" && finding.verdict == Verdict::Warning);
+    let lacking = lacking.expect("it is told");
+    assert!(lacking.detail.contains("createIndex"), "{lacking:?}");
+    assert_eq!(finding(&store, "ttl index").await.verdict, Verdict::Warning);
+}
+
+/// Long, as a loaded machine may need it.
+const PATIENCE: Duration = Duration::from_secs(60);

@@ -2,14 +2,14 @@
 
 use crate::common::{Scratch, renewal, request, seconds, take};
 use mongodb::Client;
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{Bson, Document, doc};
 use mongodb::event::EventHandler;
 use mongodb::event::command::CommandEvent;
 use mongodb::options::ClientOptions;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenure_core::{Fence, FencingToken, LeaseName, LeaseStore, Renewed, ResourceName, Term};
-use tenure_mongodb::{MongoFence, MongoStore};
+use tenure_core::{Fence, FenceError, FencingToken, LeaseName, LeaseStore, Renewed, ResourceName, Term};
+use tenure_mongodb::{EnterError, FencedUpdate, MongoFence, MongoStore};
 use tenure_testkit::ReplicaSet;
 
 /// The commands that a client has sent.
@@ -126,4 +126,53 @@ async fn an_index_that_is_there_is_not_asked_for_again() {
         asked = connect().await;
     }
     assert_eq!(asked, []);
+}
+
+/// The server plans each branch of a condition with every index that might serve it: of thousands at once that takes it longer than
+/// anybody waits.
+#[tokio::test]
+async fn what_a_bulk_has_not_matched_is_looked_for_in_parts_that_are_bounded() {
+    const STATEMENTS: usize = 250;
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    let (client, commands) = counted(&scratch).await;
+    let database = client.database(&scratch.database);
+    let accounts = database.collection::<Document>("accounts");
+    let number = |id: usize| i64::try_from(id).expect("a small number");
+    // A later term has written one in each part, and not the same one.
+    let token = |id: usize| match id {
+        3 => 9_i64,
+        103 => 11,
+        203 => 10,
+        _ => 1,
+    };
+    let documents = (0..STATEMENTS).map(|id| doc! { "_id": number(id), "state": "new", "fence": token(id) });
+    accounts.insert_many(documents).await.expect("accounts");
+    let term = Term::new(
+        LeaseName::new("nightly").expect("a name"),
+        FencingToken::new(5).expect("a token"),
+    );
+    let resource = ResourceName::new("accounts").expect("a name");
+    let fence = MongoFence::new(&database);
+    let fenced = fence
+        .documents(&resource, &term, &accounts)
+        .await
+        .expect("claimed");
+    let bulk = (0..STATEMENTS).map(|id| {
+        let this = doc! { "_id": number(id), "state": "new" };
+        FencedUpdate::one(this, doc! { "$set": { "cents": 0 } })
+    });
+    commands.take();
+    let refused = fenced.update_bulk(bulk.collect()).await;
+    assert!(
+        matches!(&refused, Err(EnterError::Refused(FenceError::Stale { mark, .. })) if mark.number() == 11),
+        "{refused:?}"
+    );
+    let looks = commands.take_of("find");
+    let mut branches = Vec::new();
+    for look in &looks {
+        assert!(look.contains_key("maxTimeMS"), "{look}");
+        let filter = look.get_document("filter").expect("a filter");
+        branches.push(filter.get_array("$or").map_or(0, Vec::len));
+    }
+    assert_eq!(branches, [100, 100, 50], "{:?}", looks.first().map(Bson::from));
 }

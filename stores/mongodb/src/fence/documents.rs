@@ -11,7 +11,8 @@ use mongodb::Collection;
 use mongodb::bson::{Document, doc, serialize_to_document};
 use mongodb::error::{Error, ErrorKind, WriteFailure};
 use mongodb::options::{
-    ReadConcern, ReadPreference, ReturnDocument, SelectionCriteria, UpdateModifications, WriteModel,
+    FindOneOptions, ReadConcern, ReadPreference, ReturnDocument, SelectionCriteria, UpdateModifications,
+    WriteModel,
 };
 use mongodb::results::{DeleteResult, UpdateResult};
 use serde::{Serialize, de::DeserializeOwned};
@@ -265,11 +266,20 @@ impl<T: Send + Sync> FencedCollection<T> {
     /// # Errors
     /// The driver's.
     pub async fn newer(&self, filter: Document) -> Result<Option<FencingToken>, EnterError> {
+        self.newest(filter, FindOneOptions::default()).await
+    }
+
+    async fn newest(
+        &self,
+        filter: Document,
+        options: FindOneOptions,
+    ) -> Result<Option<FencingToken>, EnterError> {
         // From the primary, and not of a majority: it must see what has just kept the filter from matching.
         let newest = self
             .collection
             .clone_with_type::<Document>()
             .find_one(self.condition.newer(filter))
+            .with_options(options)
             .sort(doc! { self.condition.field(): -1 })
             .projection(doc! { self.condition.field(): 1 })
             .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
@@ -279,10 +289,15 @@ impl<T: Send + Sync> FencedCollection<T> {
     }
 
     async fn unless_newer(&self, matched: u64, filter: Document) -> Result<(), EnterError> {
-        if matched > 0 {
-            return Ok(());
+        match matched {
+            0 => self.unless(self.newer(filter).await?),
+            _ => Ok(()),
         }
-        let Some(mark) = self.newer(filter).await? else {
+    }
+
+    /// Refuses where a later term was found.
+    fn unless(&self, newer: Option<FencingToken>) -> Result<(), EnterError> {
+        let Some(mark) = newer else {
             return Ok(());
         };
         let stale = FenceError::Stale {

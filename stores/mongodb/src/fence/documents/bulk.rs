@@ -2,14 +2,17 @@
 
 use super::{FencedCollection, condition};
 use crate::fault::{Deed, is_key_of_id, line, reported};
-use crate::fence::EnterError;
+use crate::fence::{EnterError, REQUEST_TIME_MAX};
 use mongodb::bson::{Bson, Document, doc, serialize_to_document};
-use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria, UpdateModifications};
+use mongodb::options::{FindOneOptions, ReadConcern, ReadPreference, SelectionCriteria, UpdateModifications};
 use std::collections::BTreeMap;
-use tenure_core::{Certainty, Fault, FenceError, StoreError};
+use tenure_core::{Certainty, Fault, FenceError, FencingToken, StoreError};
 
 /// Most statements in one call: a tenth of what one `update` command takes, as long as they fit in it.
 const STATEMENTS_MAX: usize = 10_000;
+
+/// Most statements whose documents are looked for by one request.
+const LOOKS_AT_ONCE: usize = 100;
 
 /// One statement of a bulk.
 #[derive(Clone, Debug)]
@@ -71,8 +74,8 @@ impl<T: Send + Sync> FencedCollection<T> {
     /// command, 1.6 KiB for each of 10,000.
     ///
     /// # Cost
-    /// One round trip; a second one where fewer documents were matched than there are statements, and a third where an
-    /// upsert was among those. (Where a statement of [`FencedUpdate::many`] makes up the number, ask [`newer`](Self::newer).)
+    /// One round trip; where fewer documents were matched than there are statements, one more for each hundred of them, one after
+    /// the other and each of 5 s at most, and another one where an upsert was among those. (Where a statement of [`FencedUpdate::many`] makes up the number, ask [`newer`](Self::newer).)
     pub async fn update_bulk(&self, updates: Vec<FencedUpdate>) -> Result<BulkResult, EnterError> {
         let count = updates.len();
         if !(1..=STATEMENTS_MAX).contains(&count) {
@@ -126,8 +129,8 @@ impl<T: Send + Sync> FencedCollection<T> {
         let failed = self.failure(answer, &sent).await;
         let stale = match result.matched < sent.len() as u64 {
             true => {
-                let looks: Vec<Document> = sent.into_iter().map(|sent| sent.look).collect();
-                self.unless_newer(0, doc! { "$or": looks }).await
+                let newer = self.newest_of_any(&sent).await;
+                newer.and_then(|newer| self.unless(newer))
             }
             false => Ok(()),
         };
@@ -136,6 +139,21 @@ impl<T: Send + Sync> FencedCollection<T> {
             Some(error) => Err(EnterError::Refused(FenceError::Store(error))),
             None => stale.map(|()| result),
         }
+    }
+
+    /// The highest token above this term's among what the statements were to write.
+    ///
+    /// In parts: the server plans each branch of an `$or` with every index that might serve it, and of thousands that takes it
+    /// many times as long as the bulk.
+    async fn newest_of_any(&self, sent: &[Sent]) -> Result<Option<FencingToken>, EnterError> {
+        let mut newest = None;
+        for part in sent.chunks(LOOKS_AT_ONCE) {
+            let looks: Vec<Document> = part.iter().map(|sent| sent.look.clone()).collect();
+            // Whoever gives the call up leaves no more behind than one part, and that not for long.
+            let bounded = FindOneOptions::builder().max_time(REQUEST_TIME_MAX).build();
+            newest = newest.max(self.newest(doc! { "$or": looks }, bounded).await?);
+        }
+        Ok(newest)
     }
 
     /// What was not carried out, or not confirmed, but for what ran into documents of a later term.
@@ -181,6 +199,7 @@ impl<T: Send + Sync> FencedCollection<T> {
         let newer = self
             .collection
             .count_documents(self.condition.newer(documents))
+            .max_time(REQUEST_TIME_MAX)
             .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
             .read_concern(ReadConcern::local());
         newer.await.is_ok_and(|newer| newer == ids.len() as u64)

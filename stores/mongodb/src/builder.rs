@@ -9,6 +9,7 @@ use crate::renew::PARTS_AT_ONCE;
 use crate::site::{Site, Topology, collection};
 use crate::store::MongoStore;
 use crate::strangers::refuse_strangers;
+use crate::tied::tied;
 use crate::url::{
     COLLECTION, DATABASE, LOCKS_COLLECTION, LOCKS_DATABASE, StoreUrl, collection_name, purge_wait,
 };
@@ -124,7 +125,8 @@ impl MongoStoreBuilder {
                     hosts,
                     selection + REQUEST_TIME_MAX,
                 );
-                let site = bounded(time_max, Some(&place), opened).await?;
+                let site = bounded(time_max, Some(&place), opened).await;
+                let site = tied(site, &options)?;
                 refuse_strangers(&site.client, &options).await?;
                 Ok(site)
             })
@@ -194,6 +196,7 @@ impl Settings {
             leases: collection(&database, &self.collection, time_max),
             namespace: format!("{}.{}", database.name(), self.collection),
             topology: topology(&client, &place).await?,
+            is_tied: false,
             hosts: match repeats {
                 Repeats::Nothing => hosts.split(',').map(str::to_owned).collect(),
                 Repeats::Writes => Vec::new(),

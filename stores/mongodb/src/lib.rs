@@ -25,6 +25,7 @@ mod short;
 mod site;
 mod store;
 mod strangers;
+mod tied;
 mod tls_files;
 mod url;
 mod watch;

@@ -44,6 +44,8 @@ pub(crate) struct Site {
     pub(crate) repeats: Repeats,
     pub(crate) database: Database,
     pub(crate) leases: Collection<Document>,
+    /// Whether the URL ties all requests to the one server that it names (`directConnection=true`), whatever that is of its set.
+    pub(crate) is_tied: bool,
     /// Host, database and collection, for people.
     pub(crate) place: String,
     /// Those of the URL: the routers of a sharded cluster. None where a client was given, which does not show them.

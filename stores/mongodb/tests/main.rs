@@ -25,4 +25,5 @@ mod purging;
 mod records;
 mod seen;
 mod standalone;
+mod tied;
 mod watch;

@@ -17,7 +17,11 @@ impl Site {
     /// The clocks that judge expiries, against each other and against ours. Ours decides nothing: it is only the
     /// measure by which they are compared.
     pub(super) async fn examine_clock(&self, hello: &Document) -> Vec<Finding> {
-        let judges = Judges::of(&self.topology, hello, &self.hosts);
+        let judges = match self.is_tied_to_a_member() {
+            // The driver asks no other.
+            true => Judges::of(&Topology::Standalone, hello, &self.hosts),
+            false => Judges::of(&self.topology, hello, &self.hosts),
+        };
         let mut clocks = Vec::new();
         let mut silent = Vec::new();
         for host in judges.hosts.iter().take(MEMBERS_MAX) {

@@ -1,16 +1,17 @@
 use super::{bad, good, unknown, warning};
 use crate::site::{Site, Topology};
+use crate::tied::{TIED, UNTIE};
 use mongodb::bson::{Document, doc};
 use tenure_core::Finding;
 
 impl Site {
     /// What kind of deployment it is, how old, and whether it confirms and journals writes.
     pub(super) async fn examine_deployment(&self, hello: &Document) -> Vec<Finding> {
-        vec![
-            self.version().await,
-            members(&self.topology, hello),
-            self.durability().await,
-        ]
+        let topology = match self.is_tied_to_a_member() {
+            true => warning("topology", TIED, UNTIE),
+            false => members(&self.topology, hello),
+        };
+        vec![self.version().await, topology, self.durability().await]
     }
 
     async fn version(&self) -> Finding {

@@ -2,8 +2,10 @@
 
 use crate::fault::{Deed, store_error};
 use crate::tls_files;
+use crate::unread_options;
 use crate::url::{StoreUrl, invalid};
 use crate::watch::WATCHES_MAX;
+use mongodb::error::ErrorKind;
 use mongodb::options::{Acknowledgment, ClientOptions, ServerAddress, WriteConcern};
 use std::time::Duration;
 use tenure_core::StoreError;
@@ -35,14 +37,18 @@ pub(crate) async fn driver_options(url: &str) -> Result<ClientOptions, StoreErro
     if url.split('%').skip(1).any(cut_within_a_character) {
         return Err(StoreUrl::unreadable());
     }
-    let options = ClientOptions::parse(url)
-        .await
-        .map_err(|error| match &*error.kind {
-            mongodb::error::ErrorKind::DnsResolve { .. } => {
-                store_error(&error, Deed::Read, "the host of the MongoDB URL", "DNS")
-            }
-            _ => StoreUrl::unreadable(),
-        })?;
+    let options = match ClientOptions::parse(url).await {
+        Ok(options) => options,
+        Err(error) if matches!(&*error.kind, ErrorKind::DnsResolve { .. }) => {
+            return Err(store_error(
+                &error,
+                Deed::Read,
+                "the host of the MongoDB URL",
+                "DNS",
+            ));
+        }
+        Err(_quotes_the_url) => return Err(unread_options::named(url).await),
+    };
     // Both stand in every message, which is one line.
     let shown = hosts(&options.hosts) + options.default_database.as_deref().unwrap_or_default();
     if shown.contains(char::is_control) {

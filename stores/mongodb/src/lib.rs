@@ -27,6 +27,7 @@ mod store;
 mod strangers;
 mod tied;
 mod tls_files;
+mod unread_options;
 mod url;
 mod watch;
 

@@ -49,19 +49,17 @@ impl StoreUrl {
         };
         let mut foreign = Vec::new();
         for option in query.split('&') {
-            let is_second = match option.split_once('=') {
-                Some(("collection", name)) => parsed
-                    .collection
-                    .replace(collection_name(&decoded(name)?)?)
-                    .is_some(),
-                Some(("purgeAfter", text)) => parsed
-                    .purge_after
-                    .replace(purge_after(&decoded(text)?)?)
-                    .is_some(),
-                _ => {
-                    foreign.push(option);
-                    false
-                }
+            // In any case, as all options of these URLs.
+            let (key, value) = option.split_once('=').unwrap_or_default();
+            let is_second = if key.eq_ignore_ascii_case("collection") {
+                let name = collection_name(&decoded(value)?)?;
+                parsed.collection.replace(name).is_some()
+            } else if key.eq_ignore_ascii_case("purgeAfter") {
+                let wait = purge_after(&decoded(value)?)?;
+                parsed.purge_after.replace(wait).is_some()
+            } else {
+                foreign.push(option);
+                false
             };
             if is_second {
                 return Err(invalid(
@@ -76,7 +74,7 @@ impl StoreUrl {
         Ok(parsed)
     }
 
-    /// What to say when the driver cannot read the URL. Not in its own words: they quote what they stumbled
+    /// What to say when the driver cannot read the URL, and none of its options is to blame. Not in its own words: they quote what they stumbled
     /// over, and where a URL is cut off or not escaped, that is the password.
     pub(crate) fn unreadable() -> StoreError {
         invalid(

@@ -26,4 +26,5 @@ mod records;
 mod seen;
 mod standalone;
 mod tied;
+mod unread_options;
 mod watch;

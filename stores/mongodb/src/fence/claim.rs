@@ -249,7 +249,8 @@ impl MongoFence {
         Ok(answer)
     }
 
-    /// The highest token of the stripes where one is above `token`; `None` where all are at it.
+    /// The highest token of the stripes where one is above `token`; `None` where all are at it. One that holds no token is an error: the
+    /// server compares it to none, so that no claim could raise it.
     async fn above(
         &self,
         resource: &ResourceName,
@@ -257,17 +258,20 @@ impl MongoFence {
     ) -> Result<Option<FencingToken>, FenceError> {
         let look = async {
             let mut found = self.marks.find(stripes::all(resource)).await?;
-            let mut tokens = Vec::new();
+            let mut stripes = Vec::new();
             while found.advance().await? {
-                tokens.push(found.deserialize_current()?.get_i64("token").ok());
+                stripes.push(found.deserialize_current()?);
             }
-            Ok(tokens)
+            Ok(stripes)
         };
-        let tokens = self.within(Deed::Read, &subject(resource), look).await?;
-        let highest = tokens.iter().copied().max().flatten();
-        match highest.and_then(|highest| FencingToken::from_signed(highest).ok()) {
+        let found = self.within(Deed::Read, &subject(resource), look).await?;
+        let tokens = found
+            .iter()
+            .map(|stripe| stripes::token(stripe, resource, &self.namespace));
+        let tokens = tokens.collect::<Result<Vec<_>, _>>()?;
+        match tokens.iter().copied().max() {
             Some(highest) if highest > token => Ok(Some(highest)),
-            Some(_) if tokens.iter().all(|stripe| *stripe == Some(token.signed())) => Ok(None),
+            Some(_) if tokens.iter().all(|stripe| *stripe == token) => Ok(None),
             Some(_) | None => Err(self.restless(resource)),
         }
     }

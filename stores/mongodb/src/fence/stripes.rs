@@ -8,10 +8,11 @@
 //! A stripe that names no lease is *closed*: nobody enters by it. A claim raises all stripes closed, and opens them for its
 //! term only then, so that a claim which fails at one of them lets its term enter by none.
 
+use super::subject;
 use mongodb::bson::{Document, bson, doc};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU32, Ordering};
-use tenure_core::{FencingToken, ResourceName, Term};
+use tenure_core::{Fault, FencingToken, ResourceName, StoreError, Term};
 
 /// Stripes of one resource. Part of the layout: a mark with another number is refused.
 pub(super) const STRIPES: i32 = 32;
@@ -82,6 +83,32 @@ pub(super) fn open(resource: &ResourceName, term: &Term) -> Document {
     // One of another lease was left behind by a mark that was removed, and transactions may have entered by it.
     raised.insert("lease", doc! { "$in": [null, lease] });
     doc! { "q": raised, "u": { "$set": { "lease": lease } }, "multi": true }
+}
+
+/// Reads the token of a stripe strictly: a plain number that was typed by hand is none.
+///
+/// # Errors
+/// [`Fault::Unreadable`], not applied.
+pub(super) fn token(
+    stripe: &Document,
+    resource: &ResourceName,
+    namespace: &str,
+) -> Result<FencingToken, StoreError> {
+    let token = stripe.get_i64("token").ok();
+    token
+        .and_then(|token| FencingToken::from_signed(token).ok())
+        .ok_or_else(|| {
+            let number = stripe.get_document("_id").and_then(|id| id.get_i32("stripe"));
+            StoreError::not_applied(
+                Fault::Unreadable,
+                format!(
+                    "{} in {namespace}: field \"token\" of its stripe {} is missing or no Long above 0; it was left as it is; mend \
+                     it, or remove the stripe, which the next claim makes anew",
+                    subject(resource),
+                    number.unwrap_or(-1),
+                ),
+            )
+        })
 }
 
 fn id(resource: &ResourceName, stripe: i32) -> Document {

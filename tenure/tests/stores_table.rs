@@ -69,7 +69,8 @@ async fn mongodb() -> Vec<Row> {
         Row::of(
             "MongoDB, a replica set",
             database,
-            "*Rate*; *Step*, also between its members: they need NTP (G2); the disks keep what they have synced (M1)",
+            "*Rate*; *Step*, also between its members: they need NTP (G2); the disks keep what they have synced, and the server is MongoDB's \
+             own, or Percona's (M1)",
             &set.uri(),
         )
         .await,

@@ -15,12 +15,20 @@ impl Site {
     }
 
     async fn version(&self) -> Finding {
-        match self.admin("its version", doc! { "buildInfo": 1 }).await {
-            Ok(build) => good(
+        let build = match self.admin("its version", doc! { "buildInfo": 1 }).await {
+            Ok(build) => build,
+            Err(error) => return unknown("version", &error),
+        };
+        let detail = format!("MongoDB {}", build.get_str("version").unwrap_or("unknown"));
+        match imitation(&self.hosts, &build) {
+            None => good("version", detail),
+            Some(other) => warning(
                 "version",
-                format!("MongoDB {}", build.get_str("version").unwrap_or("unknown")),
+                format!(
+                    "{detail}, as {other} says: it speaks MongoDB's protocol, and nobody has tried whether it promises what leases rest on"
+                ),
+                "keep leases on MongoDB's own server, or on Percona's",
             ),
-            Err(error) => unknown("version", &error),
         }
     }
 
@@ -85,6 +93,20 @@ fn members(topology: &Topology, hello: &Document) -> Finding {
     }
 }
 
+/// Which other system answers in MongoDB's place, as far as hosts or answer show it: a majority that it confirms may be none.
+fn imitation(hosts: &[String], build: &Document) -> Option<&'static str> {
+    let any_host = |holds: &dyn Fn(&str) -> bool| hosts.iter().any(|host| holds(&host.to_ascii_lowercase()));
+    if build.keys().any(|key| key.starts_with("ferretdb")) {
+        Some("FerretDB")
+    } else if any_host(&|host| host.contains(".docdb") && host.contains(".amazonaws.com")) {
+        Some("Amazon DocumentDB")
+    } else if any_host(&|host| host.contains(".cosmos.azure.")) {
+        Some("Azure Cosmos DB")
+    } else {
+        None
+    }
+}
+
 /// Whether writes are still confirmed without one of the members that hold data. As many must confirm a write as are a majority of
 /// all who vote, or else all that hold data.
 fn survives_a_loss(data: usize, arbiters: usize) -> bool {
@@ -94,7 +116,7 @@ fn survives_a_loss(data: usize, arbiters: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Topology, doc, members};
+    use super::{Topology, doc, imitation, members};
     use tenure_core::Verdict;
 
     #[test]
@@ -113,6 +135,39 @@ mod tests {
         // Of four who vote three must confirm, and of three with data one is lost.
         for (data, arbiters) in [(1, 0), (2, 0), (2, 1), (3, 1), (3, 2), (4, 3)] {
             assert_eq!(verdict(data, arbiters), Verdict::Warning, "{data} and {arbiters}");
+        }
+    }
+
+    #[test]
+    fn system_that_only_speaks_the_protocol_of_mongodb_is_told_by_its_name() {
+        let build = doc! { "version": "7.0.42", "gitVersion": "abc" };
+        for (host, name) in [
+            ("db1:27017", None),
+            ("shard-00-00.abcde.mongodb.net:27017", None),
+            (
+                "leases.cluster-abc.eu-west-1.docdb.amazonaws.com:27017",
+                Some("Amazon DocumentDB"),
+            ),
+            (
+                "leases-1.eu-west-1.docdb-elastic.amazonaws.com:27017",
+                Some("Amazon DocumentDB"),
+            ),
+            ("Leases.mongo.Cosmos.azure.com:10255", Some("Azure Cosmos DB")),
+            (
+                "fc-1-000.global.mongocluster.cosmos.azure.com:10260",
+                Some("Azure Cosmos DB"),
+            ),
+        ] {
+            assert_eq!(
+                imitation(&["db0:27017".to_owned(), host.to_owned()], &build),
+                name,
+                "{host}"
+            );
+        }
+        for told in ["ferretdbVersion", "ferretdb"] {
+            let mut build = build.clone();
+            build.insert(told, "v2.0.0");
+            assert_eq!(imitation(&[], &build), Some("FerretDB"));
         }
     }
 

@@ -28,7 +28,7 @@ pub struct MongoStore(pub(crate) Remote<Site>);
 impl MongoStore {
     /// Connects by a URL: `mongodb://[user:password@]host[:port][,…][/database][?options]`.
     ///
-    /// The database is the one in the path, else `tenure`. Beside the driver's options it knows
+    /// The database is the one in the path (not `local`, which a fail-over forgets), else `tenure`. Beside the driver's options it knows
     /// `collection=` (default `job_leases`) and `purgeAfter=` (as `30d`; default: nothing is ever removed).
     /// For the rest see [`MongoStoreBuilder`].
     ///

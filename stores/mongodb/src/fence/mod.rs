@@ -50,7 +50,8 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 ///
 /// Writes without a transaction: [`FencedCollection`].
 ///
-/// Needs a replica set or a sharded cluster, as transactions do. **On a sharded cluster** a transaction over several
+/// Needs a replica set or a sharded cluster, as transactions do (not so [`FencedCollection`]), and a database other than `local`,
+/// `admin` and `config`. **On a sharded cluster** a transaction over several
 /// shards becomes visible shard by shard, and a read with `local` or `majority` does not wait for it: after a claim it may
 /// still miss what the predecessor has committed. Read there in a transaction with read concern `snapshot` that has
 /// entered, or with [`FencedCollection::claim_one`]. A resource is `_id`, so a sharded collection of marks needs `_id` as

@@ -3,11 +3,12 @@
 use crate::common::{Scratch, request, seconds, take};
 use mongodb::bson::{Document, doc};
 use mongodb::error::ErrorKind;
+use std::time::Duration;
 use tenure_core::{
     Claimed, Fence, FenceError, FencingToken, LeaseName, LeaseStore, ResourceName, Term, Verdict,
 };
-use tenure_mongodb::{EnterError, MongoFence};
-use tenure_testkit::Mongod;
+use tenure_mongodb::{EnterError, MongoFence, MongoStore};
+use tenure_testkit::{Mongod, eventually_async};
 
 /// It has no other member that could prove that it leads, and needs none.
 #[tokio::test]
@@ -99,3 +100,28 @@ async fn a_server_without_replication_has_no_transactions_and_the_examination_sa
         other => panic!("{other:?}"),
     }
 }
+
+/// It has no members of which a majority could build it, and refuses to count them.
+#[tokio::test]
+async fn an_index_for_clean_ups_is_made_on_a_server_without_replication() {
+    let server = Mongod::start().await.expect("a server");
+    let scratch = Scratch::new(server.uri());
+    // A machine that stands still may not make it in time: then the next one who connects asks for it.
+    eventually_async(PATIENCE, "the index", || async {
+        let store = MongoStore::connect(&scratch.url("purgeAfter=30d")).await;
+        let store = store.map_err(|error| error.to_string())?;
+        let findings = store.examine().await.map_err(|error| error.to_string())?;
+        let found = findings
+            .into_iter()
+            .find(|finding| finding.subject == "ttl index")
+            .expect("it is examined");
+        match found.verdict {
+            Verdict::Good => Ok(()),
+            _ => Err(format!("{found:?}")),
+        }
+    })
+    .await;
+}
+
+/// Long, as a loaded machine may need it.
+const PATIENCE: Duration = Duration::from_secs(60);

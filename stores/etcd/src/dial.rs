@@ -1,6 +1,7 @@
 //! Connecting to a member.
 
 use crate::fault::Failure;
+use crate::once::Once;
 use crate::one_cluster::{OneCluster, cluster_of};
 use crate::roll::{self, Told};
 use crate::url::{Security, StoreUrl, invalid};
@@ -79,9 +80,6 @@ impl Members {
         for host in &url.hosts {
             let endpoint = Endpoint::from_shared(format!("{scheme}://{host}"))
                 .map_err(|_| invalid("a host in the etcd URL is none"))?
-                .connect_timeout(MEMBER_TIME_MAX)
-                .tcp_nodelay(true)
-                .tcp_keepalive(Some(PING_EVERY))
                 .http2_keep_alive_interval(PING_EVERY)
                 .keep_alive_timeout(PING_TIME_MAX);
             endpoints.push((host.to_string(), endpoint));
@@ -188,7 +186,8 @@ impl Members {
     /// Connects to one, and authenticates, each in bounded time.
     async fn reach(&self, host: &str, endpoint: &Endpoint) -> Result<Connection, Failure> {
         let endpoint = self.secured(endpoint).map_err(Failure::Undialled)?;
-        let connecting = tokio::time::timeout(MEMBER_TIME_MAX, endpoint.connect()).await;
+        let dialling = endpoint.connect_with_connector(Once::new(MEMBER_TIME_MAX, PING_EVERY));
+        let connecting = tokio::time::timeout(MEMBER_TIME_MAX, dialling).await;
         let channel = connecting.map_err(|_late| silent(host, MEMBER_TIME_MAX))?;
         let channel = channel.map_err(|error| {
             let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), root);

@@ -1,5 +1,7 @@
 //! What a member's errors mean to the contract: fault, certainty, one line for a person.
 
+use crate::once::HasEnded;
+use std::error::Error;
 use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::{Deed, line};
 use tonic::{Code, Status};
@@ -80,6 +82,11 @@ impl Failure {
             Self::Denied(_) => true,
             Self::Undialled(_) | Self::Stranger(_) | Self::LeaderLost | Self::Late => false,
         }
+    }
+
+    /// Whether nothing of the call was sent, as its connection had ended before.
+    pub(crate) fn is_unsent(&self) -> bool {
+        matches!(self, Self::Status(status) if causes(status).any(|cause| cause.is::<HasEnded>()))
     }
 
     /// What a member said, or why it said nothing.
@@ -205,14 +212,13 @@ fn judge(status: &Status) -> (Fault, Certainty, String) {
 
 /// What the transport says, which its own message hides.
 fn cause(status: &Status) -> String {
-    let mut source = std::error::Error::source(status);
-    let mut last = None;
-    for _depth in 0..CAUSES_MAX {
-        let Some(error) = source else { break };
-        last = Some(error.to_string());
-        source = error.source();
-    }
-    last.map_or_else(String::new, |last| format!(": {}", line(last)))
+    causes(status)
+        .last()
+        .map_or_else(String::new, |last| format!(": {}", line(last)))
+}
+
+fn causes(status: &Status) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(status.source(), |&error| error.source()).take(CAUSES_MAX)
 }
 
 /// How deep the causes of an error are followed.

@@ -74,13 +74,14 @@ impl Lane {
     /// Makes a call, connecting if need be, in bounded time.
     ///
     /// # Errors
-    /// [`Failure`]. A token that has run out is renewed, and the call made again: it was not applied.
+    /// [`Failure`]. Where the token has run out, or the connection had ended, another is had, and the call made again: it was not
+    /// applied.
     pub(crate) async fn call<T, Called>(&self, call: impl Fn(Connection) -> Called) -> Result<T, Failure>
     where
         Called: Future<Output = Result<T, Failure>>,
     {
         match self.call_once(&call).await {
-            Err(failure) if failure.is_token() => self.call_once(&call).await,
+            Err(failure) if failure.is_token() || failure.is_unsent() => self.call_once(&call).await,
             answer => answer,
         }
     }

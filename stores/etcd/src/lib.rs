@@ -21,6 +21,7 @@ mod known;
 mod lane;
 mod look;
 mod moving;
+mod once;
 mod one_cluster;
 mod purge;
 mod record;

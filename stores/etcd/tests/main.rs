@@ -11,6 +11,7 @@ mod conformance;
 mod conformance_of_three;
 mod connect;
 mod dial;
+mod exchanged;
 mod faults;
 mod fence;
 mod fence_bumps;

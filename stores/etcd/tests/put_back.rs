@@ -218,10 +218,16 @@ async fn lease_that_was_given_back_after_the_backup_ends_although_its_neighbours
 /// A stream of events from a revision that is not there yet says nothing.
 #[tokio::test]
 async fn watch_that_goes_on_where_revisions_have_gone_back_says_that_something_may_be_missed() {
-    let (etcd, earlier) = (
+    let (mut etcd, mut earlier) = (
         Etcd::start(EtcdOptions::default()).await.unwrap(),
         Etcd::start(EtcdOptions::default()).await.unwrap(),
     );
+    // Another server that has what this one has by now stands for this one, put back to that: it is of the same cluster.
+    etcd.kill(0);
+    earlier.kill(0);
+    earlier.put_back(0, &etcd.backup(0).unwrap()).unwrap();
+    etcd.restart(0).await.unwrap();
+    earlier.restart(0).await.unwrap();
     let proxy = FaultProxy::http2(etcd.address(0)).unwrap();
     let through = Scratch::on(&format!("etcd://{}", proxy.address()));
     let store = through.store().await;
@@ -230,7 +236,6 @@ async fn watch_that_goes_on_where_revisions_have_gone_back_says_that_something_m
     }
     let name = crate::common::name("job");
     let mut watch = store.watch(&Scope::Name(name.clone())).await.unwrap();
-    // A server that has nothing yet stands for this one, put back to what it was.
     proxy.lead_to(earlier.address(0));
     proxy.cut_connections();
     let mut next = async || tokio::time::timeout(BOUND, watch.next()).await.expect("in time");

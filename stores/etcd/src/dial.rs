@@ -1,22 +1,19 @@
 //! Connecting to a member.
 
+use crate::connection::Connection;
 use crate::fault::Failure;
 use crate::once::Once;
 use crate::one_cluster::{OneCluster, cluster_of};
 use crate::roll::{self, Told};
 use crate::url::{Security, StoreUrl, invalid};
-use crate::wire::cluster::{AuthenticateRequest, AuthenticateResponse, StatusRequest, StatusResponse};
+use crate::wire::cluster::{AuthenticateRequest, AuthenticateResponse};
 use crate::wire::path;
-use http::uri::PathAndQuery;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_core::StoreError;
 use tenure_remote::{RenewedFiles, TlsFiles, TlsParts, TlsWords, line};
-use tonic::client::Grpc;
-use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
-use tonic::{Request, Status, Streaming};
-use tonic_prost::ProstCodec;
+use tonic::metadata::MetadataValue;
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 /// How long connecting to one member may take. A dial takes as long for each: a shorter bound would leave those behind many
 /// that have vanished unasked.
@@ -36,9 +33,6 @@ const PING_EVERY: Duration = Duration::from_secs(6);
 /// How long the answer may take.
 const PING_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// Longest answer that is taken, in bytes: a page of leases with the longest notes is far below.
-const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-
 const TLS: TlsWords = TlsWords {
     plain: "etcd:",
     roots: "ca=",
@@ -53,17 +47,6 @@ pub(crate) struct Members {
     pub(crate) cluster: OneCluster,
     /// The one to begin with: moved on when a member was of no use.
     first: AtomicUsize,
-}
-
-/// A connection to a member. The token is a secret, so it is never shown: no `Debug`.
-#[derive(Clone)]
-pub(crate) struct Connection {
-    channel: Channel,
-    token: Option<MetadataValue<Ascii>>,
-    /// Of which cluster the member said that it is.
-    cluster: Option<u64>,
-    /// Which member it is, for people.
-    pub(crate) host: String,
 }
 
 impl Members {
@@ -286,77 +269,6 @@ fn root(error: &(dyn std::error::Error + 'static)) -> String {
         last = next;
     }
     last.to_string()
-}
-
-impl Connection {
-    /// One request, one answer.
-    pub(crate) async fn unary<Asked, Answered>(
-        &self,
-        path: &'static str,
-        request: Asked,
-    ) -> Result<Answered, Status>
-    where
-        Asked: prost::Message + Send + Sync + 'static,
-        Answered: prost::Message + Default + Send + Sync + 'static,
-    {
-        let mut grpc = self.ready().await?;
-        let codec = ProstCodec::<Asked, Answered>::default();
-        let request = self.signed(request);
-        let answer = grpc
-            .unary(request, PathAndQuery::from_static(path), codec)
-            .await?;
-        Ok(answer.into_inner())
-    }
-
-    /// A stream of requests, and one of answers.
-    pub(crate) async fn stream<Asked, Answered>(
-        &self,
-        path: &'static str,
-        requests: impl tokio_stream::Stream<Item = Asked> + Send + 'static,
-    ) -> Result<Streaming<Answered>, Status>
-    where
-        Asked: prost::Message + Send + Sync + 'static,
-        Answered: prost::Message + Default + Send + Sync + 'static,
-    {
-        let mut grpc = self.ready().await?;
-        let codec = ProstCodec::<Asked, Answered>::default();
-        let request = self.signed(requests);
-        let answer = grpc
-            .streaming(request, PathAndQuery::from_static(path), codec)
-            .await?;
-        Ok(answer.into_inner())
-    }
-
-    /// How the member stands.
-    async fn status(&self) -> Result<StatusResponse, Failure> {
-        let asked = self.unary(path::STATUS, StatusRequest {});
-        asked.await.map_err(Failure::Status)
-    }
-
-    /// Whether it shows credentials.
-    pub(crate) fn has_token(&self) -> bool {
-        self.token.is_some()
-    }
-
-    async fn ready(&self) -> Result<Grpc<Channel>, Status> {
-        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
-        grpc.ready()
-            .await
-            .map_err(|error| Status::unavailable(line(error)))?;
-        Ok(grpc)
-    }
-
-    fn signed<T>(&self, message: T) -> Request<T> {
-        let mut request = Request::new(message);
-        // A member that is cut off from the leader says so at once, and is passed over.
-        request
-            .metadata_mut()
-            .insert("hasleader", MetadataValue::from_static("true"));
-        if let Some(token) = &self.token {
-            request.metadata_mut().insert("token", token.clone());
-        }
-        request
-    }
 }
 
 fn encryption(files: &TlsFiles) -> Result<ClientTlsConfig, StoreError> {

@@ -1,9 +1,10 @@
 //! Calls on a connection that is replaced when it is of no use any more.
 
-use crate::dial::{Connection, Members};
+use crate::connection::Connection;
+use crate::dial::Members;
 use crate::fault::Failure;
 use crate::wire::lease::{LeaseKeepAliveRequest, LeaseKeepAliveResponse};
-use crate::wire::path;
+use crate::wire::{Answer, path};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +49,7 @@ impl Lane {
     ) -> Result<Answered, Failure>
     where
         Asked: prost::Message + Clone + Send + Sync + 'static,
-        Answered: prost::Message + Default + Send + Sync + 'static,
+        Answered: Answer,
     {
         let call = |connection: Connection| {
             let request = request.clone();

@@ -10,6 +10,7 @@ mod attached;
 mod beat;
 mod clearing;
 mod clock;
+mod connection;
 mod dial;
 mod examine;
 mod extend;

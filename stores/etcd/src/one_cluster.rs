@@ -37,7 +37,7 @@ impl OneCluster {
     }
 }
 
-/// The cluster that an answer is of.
+/// The cluster that an answer is of, if it says so.
 pub(crate) fn cluster_of(header: Option<ResponseHeader>) -> Option<u64> {
-    header.map(|header| header.cluster_id)
+    header.map(|header| header.cluster_id).filter(|id| *id != 0)
 }

@@ -1,6 +1,6 @@
 //! Watching the keys of leases.
 
-use crate::dial::Connection;
+use crate::connection::{Answers, Connection};
 use crate::fault::Failure;
 use crate::found::token_of_holder;
 use crate::keys::Part;
@@ -18,7 +18,7 @@ use tenure_remote::{Deed, OwnThread, ReadWatch, Told};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Code, Status, Streaming};
+use tonic::{Code, Status};
 
 /// How often a silent stream is asked whether it lives.
 const ASK_EVERY: Duration = Duration::from_secs(2);
@@ -55,7 +55,7 @@ pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> R
 
 /// A confirmed stream of events.
 struct Listening {
-    answers: Streaming<WatchResponse>,
+    answers: Answers<WatchResponse>,
     requests: mpsc::Sender<WatchRequest>,
     /// The first revision that was not told yet.
     next: i64,
@@ -94,7 +94,7 @@ impl Listening {
                 .try_send(create)
                 .map_err(|_| Failure::Status(Status::internal("no room for the first request")))?;
             let stream = connection.stream(path::WATCH, ReceiverStream::new(waiting));
-            let mut answers: Streaming<WatchResponse> = stream.await.map_err(Failure::Status)?;
+            let mut answers: Answers<WatchResponse> = stream.await.map_err(Failure::Status)?;
             let first = answers.message().await.map_err(Failure::Status)?;
             let first =
                 first.ok_or_else(|| Failure::Status(Status::unavailable("the watch ended at once")))?;

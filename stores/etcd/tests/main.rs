@@ -18,6 +18,7 @@ mod fence_bumps;
 mod fence_marks;
 mod fence_refusals;
 mod full;
+mod http_proxy;
 mod late_requests;
 mod login;
 mod members;

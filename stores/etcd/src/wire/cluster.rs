@@ -60,6 +60,8 @@ pub(crate) struct AlarmRequest {}
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct AlarmResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) header: Option<ResponseHeader>,
     #[prost(message, repeated, tag = "2")]
     pub(crate) alarms: Vec<AlarmMember>,
 }

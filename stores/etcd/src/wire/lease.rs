@@ -32,7 +32,10 @@ pub(crate) struct LeaseRevokeRequest {
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub(crate) struct LeaseRevokeResponse {}
+pub(crate) struct LeaseRevokeResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) header: Option<ResponseHeader>,
+}
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub(crate) struct LeaseKeepAliveRequest {

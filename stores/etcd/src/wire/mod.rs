@@ -24,6 +24,34 @@ pub(crate) struct ResponseHeader {
     pub(crate) raft_term: u64,
 }
 
+/// What a request is answered with. Within another answer it has no header.
+pub(crate) trait Answer: prost::Message + Default + 'static {
+    fn header(&self) -> Option<ResponseHeader>;
+}
+
+macro_rules! answers {
+    ($($answer:ty),* $(,)?) => {
+        $(impl Answer for $answer {
+            fn header(&self) -> Option<ResponseHeader> {
+                self.header
+            }
+        })*
+    };
+}
+
+answers! {
+    cluster::AlarmResponse,
+    cluster::AuthenticateResponse,
+    cluster::StatusResponse,
+    kv::RangeResponse,
+    kv::TxnResponse,
+    lease::LeaseGrantResponse,
+    lease::LeaseKeepAliveResponse,
+    lease::LeaseRevokeResponse,
+    lease::LeaseTimeToLiveResponse,
+    watch::WatchResponse,
+}
+
 /// The kinds of request, by their path.
 pub(crate) mod path {
     pub(crate) const RANGE: &str = "/etcdserverpb.KV/Range";

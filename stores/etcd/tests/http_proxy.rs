@@ -1,0 +1,158 @@
+//! A proxy that speaks HTTP/2 before the members, as a service mesh or an ingress has: it may lead each request of one connection to another
+//! server.
+use crate::common::{Scratch, name, renewal, request, seconds, take};
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tenure_core::{
+    Acquired, Fault, Fence, FenceError, FencingToken, LeaseStore, Renewed, ResourceName, Scope, StoreError,
+    Term,
+};
+use tenure_etcd::EtcdFence;
+use tenure_testkit::{Etcd, EtcdOptions, eventually_async};
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet};
+use tonic::body::Body;
+use tonic::transport::{Channel, Endpoint};
+use tower_service::Service;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What it does with the next request.
+#[derive(Clone)]
+enum Way {
+    To(Channel),
+}
+
+struct HttpProxy {
+    address: SocketAddr,
+    way: Arc<Mutex<Way>>,
+    accepting: JoinHandle<()>,
+}
+
+impl HttpProxy {
+    async fn to(etcd: &Etcd) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let way = Arc::new(Mutex::new(to(etcd)));
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&way)));
+        Self {
+            address,
+            way,
+            accepting,
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("etcd://{}", self.address)
+    }
+
+    /// From the next request on, of whatever connection.
+    fn go(&self, way: Way) {
+        *self.way.lock().unwrap() = way;
+    }
+}
+
+impl Drop for HttpProxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+fn to(etcd: &Etcd) -> Way {
+    let member = Endpoint::from_shared(format!("http://{}", etcd.address(0))).unwrap();
+    Way::To(member.connect_lazy())
+}
+
+async fn accept(listener: TcpListener, way: Arc<Mutex<Way>>) {
+    let mut connections = JoinSet::new();
+    loop {
+        let (client, _) = listener.accept().await.unwrap();
+        let way = Arc::clone(&way);
+        let answering = service_fn(move |request| answer(way.lock().unwrap().clone(), request));
+        let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        connections.spawn(server.serve_connection(TokioIo::new(client), answering));
+    }
+}
+
+async fn answer(way: Way, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    let status = |status| {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = status;
+        response
+    };
+    Ok(match way {
+        Way::To(mut member) => {
+            let ready = poll_fn(|context| Service::poll_ready(&mut member, context)).await;
+            let asked = async { member.call(request.map(Body::new)).await };
+            match ready {
+                Ok(()) => asked.await.unwrap_or_else(|_| status(StatusCode::BAD_GATEWAY)),
+                Err(_) => status(StatusCode::BAD_GATEWAY),
+            }
+        }
+    })
+}
+
+fn not_admitted(refused: FenceError) -> StoreError {
+    match refused {
+        FenceError::Store(error) => error,
+        other => panic!("{other}"),
+    }
+}
+
+/// The true cluster's leader is another, and its lease is not over.
+#[tokio::test]
+async fn answer_of_another_cluster_on_the_same_connection_is_believed_by_nobody() {
+    let start = async || Etcd::start(EtcdOptions::default()).await.unwrap();
+    let (ours, strange) = (start().await, start().await);
+    let proxy = HttpProxy::to(&ours).await;
+    let store = Scratch::on(&proxy.url()).store().await;
+    let fence = EtcdFence::connect(&proxy.url())
+        .await
+        .unwrap()
+        .with_leases_elsewhere();
+    let (ledger, term) = (
+        ResourceName::new("ledger").unwrap(),
+        Term::new(name("job"), FencingToken::new(7).unwrap()),
+    );
+    let claim = async || fence.claim(&ledger, &term).await.err().map(not_admitted);
+    let held = request("held", "holder", seconds(300));
+    let beat = [renewal(&held, take(&store, &held).await.token)];
+    let renew = async || store.renew(&beat).await.remove(0);
+    // On each kind of connection that there is, so that none is made later.
+    eventually_async(PATIENCE, "a renewal", renew).await;
+    assert_eq!(claim().await, None);
+    let mut watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
+
+    proxy.go(to(&strange));
+    let refusals = [
+        ("a renewal", renew().await.err()),
+        ("a claim", claim().await),
+        (
+            "an acquisition",
+            store.acquire(&request("job", "other", seconds(300))).await.err(),
+        ),
+    ];
+    for (what, error) in refusals {
+        let error = error.unwrap_or_else(|| panic!("{what} of another cluster counts"));
+        assert_eq!(error.fault, Fault::Unreachable, "{what}: {error}");
+        assert!(error.message.contains("for cluster"), "{what}: {error}");
+    }
+
+    proxy.go(to(&ours));
+    let renewed = eventually_async(PATIENCE, "a renewal", renew).await;
+    assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+    let given = async || store.acquire(&request("job", "other", seconds(300))).await;
+    let granted = eventually_async(PATIENCE, "an acquisition", given).await;
+    assert!(matches!(granted, Acquired::Granted(_)), "{granted:?}");
+    let told = tokio::time::timeout(PATIENCE, watch.next())
+        .await
+        .expect("in time");
+    told.expect("it is of a stream that was there before");
+}

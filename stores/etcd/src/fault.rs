@@ -50,6 +50,7 @@ impl Failure {
         match self {
             Self::Status(status) => {
                 is_unfit(status)
+                    || is_no_etcds(status)
                     || matches!(
                         status.code(),
                         Code::Unavailable | Code::Cancelled | Code::Unknown | Code::DeadlineExceeded
@@ -138,6 +139,14 @@ fn is_unfit(status: &Status) -> bool {
         && said.iter().any(|said| status.message().contains(said))
 }
 
+/// Whether it is what stands before the member that has answered, as a proxy does that reads its routes anew: there is no status of
+/// the protocol's, for which the transport takes the one of HTTP, or one that etcd gives with a reason alone. Nobody was told of a
+/// right that is lacking, or of what a server cannot do.
+fn is_no_etcds(status: &Status) -> bool {
+    status.message().starts_with("grpc-status header missing")
+        || (status.code() == Code::Unimplemented && !status.message().contains("unknown"))
+}
+
 fn has_no_space(status: &Status) -> bool {
     status.code() == Code::ResourceExhausted && status.message().contains("database space exceeded")
 }
@@ -147,6 +156,14 @@ fn judge(status: &Status) -> (Fault, Certainty, String) {
     let told = line(status.message());
     let says = |text: &str| status.message().contains(text);
     match status.code() {
+        _ if is_no_etcds(status) => (
+            Fault::Unreachable,
+            Unknown,
+            format!(
+                "what stands before the member has answered, and not etcd: {told} ({:?})",
+                status.code()
+            ),
+        ),
         // It is said, too, of what was applied: from the crossing of the quota until the alarm rings.
         Code::ResourceExhausted if has_no_space(status) => (
             Fault::Full,
@@ -229,7 +246,7 @@ const CAUSES_MAX: usize = 8;
 mod tests {
     use super::Failure;
     use tenure_core::Certainty::{NotApplied, Unknown};
-    use tenure_core::Fault::Unreachable;
+    use tenure_core::Fault::{Unreachable, Unsupported};
     use tenure_remote::{Deed, after_a_step};
     use tonic::Status;
 
@@ -243,6 +260,18 @@ mod tests {
             "Error, decoded message length too large: found 67108865 bytes, the limit is: 67108864 bytes";
         let error = failed(&Failure::Status(Status::out_of_range(too_long)));
         assert_eq!(error.certainty, Unknown, "{error}");
+    }
+
+    /// Also by a proxy that has passed the request on.
+    #[test]
+    fn answer_of_no_member_leaves_a_write_unknown() {
+        let by_http = "grpc-status header missing, mapped from HTTP status code 404";
+        for answer in [Status::unimplemented(by_http), Status::unimplemented("")] {
+            let error = failed(&Failure::Status(answer));
+            assert_eq!((error.fault, error.certainty), (Unreachable, Unknown), "{error}");
+        }
+        let by_etcd = Failure::Status(Status::unimplemented("unknown service etcdserverpb.KV"));
+        assert_eq!(failed(&by_etcd).fault, Unsupported);
     }
 
     #[test]

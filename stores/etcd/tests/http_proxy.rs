@@ -1,5 +1,5 @@
 //! A proxy that speaks HTTP/2 before the members, as a service mesh or an ingress has: it may lead each request of one connection to another
-//! server.
+//! server, and answers some itself.
 use crate::common::{Scratch, name, renewal, request, seconds, take};
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -28,6 +28,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 enum Way {
     To(Channel),
+    /// Answers itself, as where it has no way.
+    Status(StatusCode),
+    /// The same, in the words of the protocol.
+    GrpcStatus(&'static str),
 }
 
 struct HttpProxy {
@@ -96,6 +100,17 @@ async fn answer(way: Way, request: Request<Incoming>) -> Result<Response<Body>, 
                 Err(_) => status(StatusCode::BAD_GATEWAY),
             }
         }
+        Way::Status(code) => status(code),
+        Way::GrpcStatus(code) => {
+            let mut response = status(StatusCode::OK);
+            response
+                .headers_mut()
+                .insert("content-type", "application/grpc".parse().unwrap());
+            response
+                .headers_mut()
+                .insert("grpc-status", code.parse().unwrap());
+            response
+        }
     })
 }
 
@@ -155,4 +170,33 @@ async fn answer_of_another_cluster_on_the_same_connection_is_believed_by_nobody(
         .await
         .expect("in time");
     told.expect("it is of a stream that was there before");
+}
+
+/// As while it reads its routes anew. Each of them would be a mistake that only a person can mend, if it were said by etcd.
+#[tokio::test]
+async fn proxy_that_answers_in_place_of_a_member_is_a_member_that_is_away() {
+    let etcd = crate::common::shared().await;
+    let proxy = HttpProxy::to(etcd).await;
+    let store = Scratch::on(&proxy.url()).store().await;
+    let asked = request("job", "holder", seconds(300));
+    take(&store, &asked).await;
+    let ways =
+        [400, 401, 403, 404, 421, 500, 502, 503].map(|code| Way::Status(StatusCode::from_u16(code).unwrap()));
+    // Envoy's, where there is no route to what is asked for in the words of the protocol.
+    for way in ways.into_iter().chain([Way::GrpcStatus("12")]) {
+        eventually_async(PATIENCE, "an answer", || store.get(&asked.name)).await;
+        proxy.go(way);
+        // At first on a connection that is there, then where it is made.
+        for _try in 0..2 {
+            let error = store.acquire(&asked).await.expect_err("nobody can be asked");
+            assert_eq!(error.fault, Fault::Unreachable, "{error}");
+        }
+        let over = store
+            .watch(&Scope::Prefix(String::new()))
+            .await
+            .err()
+            .expect("nobody can be asked");
+        assert_eq!(over.fault, Fault::Unreachable, "{over}");
+        proxy.go(to(etcd));
+    }
 }

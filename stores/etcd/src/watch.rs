@@ -57,6 +57,8 @@ pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> R
 struct Listening {
     answers: Answers<WatchResponse>,
     requests: mpsc::Sender<WatchRequest>,
+    /// The first revision to be told of; 0 for whatever comes.
+    from: i64,
     /// The first revision that was not told yet.
     next: i64,
     /// The server's revision when it was confirmed.
@@ -75,7 +77,10 @@ enum Ended {
 
 impl Listening {
     /// Listens from a revision on; from now on if that is 0.
-    async fn open(site: &Site, scope: &Scope, start_revision: i64) -> Result<Self, Failure> {
+    ///
+    /// The one before it is asked for, too: newer servers, as 3.5.30, give no sign of life to who waits for a revision that is not there
+    /// yet, so that in a cluster in which nobody writes each stream would seem to fall silent.
+    async fn open(site: &Site, scope: &Scope, from: i64) -> Result<Self, Failure> {
         let (key, range_end) = match scope {
             Scope::Name(name) => site.keys.of_lease(name),
             Scope::Prefix(prefix) => site.keys.of_leases(prefix, None),
@@ -84,7 +89,10 @@ impl Listening {
             wanted: Some(Wanted::Create(WatchCreateRequest {
                 key,
                 range_end,
-                start_revision,
+                start_revision: match from {
+                    0 => 0,
+                    from => i64::max(from - 1, 1),
+                },
                 prev_kv: true,
             })),
         };
@@ -111,7 +119,8 @@ impl Listening {
             Ok(Self {
                 answers,
                 requests,
-                next: match start_revision {
+                from,
+                next: match from {
                     0 => now + 1,
                     from => from,
                 },
@@ -147,7 +156,7 @@ impl Listening {
                     continue;
                 }
             };
-            let answer = match answer {
+            let mut answer = match answer {
                 Ok(Some(answer)) => answer,
                 Ok(None) => return Ended::Broken(Status::unavailable("the stream ended")),
                 Err(status) => return Ended::Broken(status),
@@ -158,6 +167,8 @@ impl Listening {
             if answer.canceled {
                 return Ended::Broken(refusal(&answer));
             }
+            let is_new = |event: &Event| event.kv.as_ref().is_some_and(|kv| kv.mod_revision >= self.from);
+            answer.events.retain(is_new);
             for event in translate(site, scope, &answer.events) {
                 if events.send(Ok(event)).await.is_err() {
                     return Ended::Unwanted;

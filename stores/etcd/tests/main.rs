@@ -24,6 +24,7 @@ mod login;
 mod members;
 mod moved;
 mod put_back;
+mod resumed_watch;
 mod sessions;
 mod side_by_side;
 mod succession;

@@ -1,5 +1,5 @@
-//! A proxy that speaks HTTP/2 before the members, as a service mesh or an ingress has: it may lead each request of one connection to another
-//! server, and answers some itself.
+//! A proxy that speaks HTTP/2 before the members, as a service mesh or an ingress has: it may lead each request of one
+//! connection to another server, and answers some itself.
 use crate::common::{Scratch, name, renewal, request, seconds, take};
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;

@@ -58,7 +58,7 @@ async fn accounts() -> (Scratch, MysqlFence) {
     (scratch, fence)
 }
 
-fn is_told(committed: Result<(), FenceError>) {
+fn is_told(committed: Result<(), FenceError>) -> String {
     let Err(FenceError::Store(error)) = &committed else {
         panic!("{committed:?}")
     };
@@ -68,6 +68,7 @@ fn is_told(committed: Result<(), FenceError>) {
         "{error}"
     );
     assert!(error.message.contains("was not fenced"), "{error}");
+    error.message.clone()
 }
 
 /// That the write of the unguarded table is there is the limit that README and `MysqlFence::enter` name.
@@ -172,9 +173,39 @@ async fn transaction_is_committed_by_the_fence_only_where_it_has_entered_and_kep
     kept.query_drop(ADD).await.unwrap();
     kept.query_drop("ROLLBACK TO SAVEPOINT of_its_own").await.unwrap();
     kept.query_drop(ADD).await.unwrap();
+    kept.query_drop("RELEASE SAVEPOINT of_its_own").await.unwrap();
     fence.commit(kept, &ledger()).await.unwrap();
     assert_eq!(cents(&scratch).await, 2);
     // It has ended, and keeps no claim waiting.
     let claimed = fence.claim(&ledger(), &term("nightly", 9)).await;
     assert_eq!(claimed, Ok(Claimed::Raised { from: Some(token(5)) }));
+}
+
+/// The lock is kept in both, but the server knows the savepoint of the entry no more: a nested block of a framework that ends well,
+/// and one that enters once more and fails.
+#[tokio::test]
+async fn entry_that_an_earlier_savepoint_takes_along_at_its_end_is_told_with_the_way_out_and_nothing_is_committed()
+ {
+    let (scratch, fence) = accounts().await;
+    let mut client = scratch.client().await;
+    for (enters_before, end) in [(false, "RELEASE SAVEPOINT"), (true, "ROLLBACK TO SAVEPOINT")] {
+        let mut transaction = begun(&mut client).await;
+        if enters_before {
+            fence
+                .enter(&mut transaction, &ledger(), &term("nightly", 5))
+                .await
+                .unwrap();
+        }
+        transaction.query_drop("SAVEPOINT nested").await.unwrap();
+        fence
+            .enter(&mut transaction, &ledger(), &term("nightly", 5))
+            .await
+            .unwrap();
+        transaction.query_drop(ADD).await.unwrap();
+        transaction.query_drop(format!("{end} nested")).await.unwrap();
+        transaction.query_drop(ADD).await.unwrap();
+        let message = is_told(fence.commit(transaction, &ledger()).await);
+        assert!(message.contains("enter before any savepoint"), "{message}");
+        assert_eq!(cents(&scratch).await, 0, "{end}");
+    }
 }

@@ -18,9 +18,11 @@ impl MysqlFence {
     /// If this admits and the transaction commits, then no later term had claimed `resource` when it committed. It
     /// locks the row of the mark, shared, until the transaction ends; a claim of a later term waits for that.
     ///
-    /// Enter the outermost transaction, not behind a savepoint: rolling back to one takes the lock back, and what is written
-    /// after it is unfenced, but for [guarded](Self::guard) tables. And in MariaDB not a transaction that is prepared by
-    /// `XA PREPARE`, below `SERIALIZABLE`: preparing gives shared locks back, and a later term may claim before `XA COMMIT`.
+    /// Enter the outermost transaction, not behind a savepoint, also not once more: rolling back to one takes the lock of an
+    /// entry behind it back, and what is written after it is unfenced, but for [guarded](Self::guard) tables; and releasing one,
+    /// as nested blocks of a framework do, [`commit`](Self::commit) takes for the same. And in MariaDB not a transaction that is
+    /// prepared by `XA PREPARE`, below `SERIALIZABLE`: preparing gives shared locks back, and a later term may claim before
+    /// `XA COMMIT`.
     ///
     /// It is the very transaction that entered which must commit. Roll back after any error of the server, also of your own
     /// statements: some roll the whole transaction back (1213, the victim of a deadlock). And let no statement stand between
@@ -79,7 +81,9 @@ impl MysqlFence {
     ///
     /// # Errors
     /// [`FenceError::Store`]; what was not committed yet is rolled back. With [`Fault::Invalid`], and unknown: it had not
-    /// entered, or the transaction that had has ended before: what was written since may be committed, and was not fenced.
+    /// entered; or the transaction that had has ended before: what was written since may be committed, and was not fenced; or a
+    /// savepoint from before an entry was released or rolled back: the server does not tell these apart. Of the last nothing is
+    /// committed, nor is it the next time: enter before any savepoint.
     pub async fn commit(
         &self,
         mut transaction: Transaction<'_>,
@@ -96,9 +100,10 @@ impl MysqlFence {
             Err(Error::Server(answer)) if answer.code == NO_SAVEPOINT => StoreError::unknown(
                 Fault::Invalid,
                 format!(
-                    "{subject} at {place}: no transaction is open that has entered: a statement has committed it (TRUNCATE, any \
-                     CREATE, ALTER or DROP, LOCK TABLES), or an error or a savepoint has rolled it back; what was written since \
-                     may be committed, and was not fenced: look at it, and begin again"
+                    "{subject} at {place}: no entry is found in an open transaction: either a statement has committed it \
+                     (TRUNCATE, any CREATE, ALTER or DROP, LOCK TABLES) or an error has rolled it back, and what was written \
+                     since may be committed, and was not fenced: look at it, and begin again; or a savepoint from before an \
+                     entry was released or rolled back, and nothing is committed: enter before any savepoint"
                 ),
             ),
             Err(error) => after_a_step(store_error(&error, Deed::Write, &subject, place)),
@@ -141,9 +146,10 @@ impl MysqlFence {
     }
 }
 
-/// The savepoint that an entry leaves in its transaction. However that ends, and also where it is rolled back to before the entry,
-/// the server forgets it, and nothing else in a session does so: nobody has to ask which transaction is open, which needs
-/// privileges. It is the resource's own, as a later entry of another would put it into another transaction.
+/// The savepoint that an entry leaves in its transaction. However that ends, the server forgets it, so nobody has to ask which
+/// transaction is open, which needs privileges. But the server forgets it also with any earlier savepoint that is rolled back or
+/// released, and of two entries it knows the later one alone. It is the resource's own, as a later entry of another would put it
+/// into another transaction.
 fn entry(resource: &ResourceName) -> String {
     let mut hasher = DefaultHasher::new();
     resource.as_str().hash(&mut hasher);

@@ -45,8 +45,9 @@ use tenure_remote::{Noter, OwnThread};
 /// waits for every one that has entered, 3 s or, by MySQL, 4 s at most, and may then be made again. In a transaction that began to read
 /// before a claim, at `REPEATABLE READ`, entering fails. The data may be in another database of the same server.
 ///
-/// Other drivers and languages call the procedure `tenure_enter_1(resource, lease, token)`, first in each transaction. With
-/// `SAVEPOINT entered` behind it, and `RELEASE SAVEPOINT entered` before the `COMMIT`, they notice as [`commit`](Self::commit) does.
+/// Other drivers and languages call the procedure `tenure_enter_1(resource, lease, token)`, first in each transaction and before any
+/// savepoint. With `SAVEPOINT entered` behind it, and `RELEASE SAVEPOINT entered` before the `COMMIT`, they notice as
+/// [`commit`](Self::commit) does.
 /// Writers that know nothing of Tenure: [`guard`](Self::guard).
 ///
 /// Its own requests run on a thread of its own, or of the store it belongs to. Refusals are counted beside the mark,

@@ -7,6 +7,11 @@ use tenure::contract::{Answer, Fault, LeasePage, Page};
 use tenure::{
     Fairness, LeaseStore, LockError, LockManager, LockTimingOptions, ReleaseOutcome, SharedStore, StoreError,
 };
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
+
+/// How often a machine may stand still where it must not.
+const ROUNDS_MAX: u32 = 5;
 
 /// With no time at all there is one look, and a store that needs longer than somebody is patient is no reason to refuse.
 #[tokio::test]
@@ -107,4 +112,37 @@ async fn a_wait_in_order_ends_where_nobody_may_list_who_waits() {
         Err(LockError::Store(error)) => assert_eq!(error.fault, Fault::Forbidden, "{error}"),
         other => panic!("{other:?}"),
     }
+}
+
+/// Nobody asks for a lock that one of this process has: a store that was asked nothing for so long is not silent.
+#[tokio::test]
+async fn a_patience_that_ends_while_a_lock_is_handed_on_tells_of_no_outage() {
+    let site = Site::in_memory();
+    let store = Arc::new(Counting::new(site.store()));
+    let timing = LockTimingOptions::new(Duration::from_secs(30)).check().unwrap();
+    let manager = LockManager::builder(store.clone()).timing(timing);
+    let manager = manager.build().unwrap();
+    let attempt_max = timing.lease().request_timeout();
+    for _round in 0..ROUNDS_MAX {
+        let mut held = soon("the lock", manager.lock("a")).await.unwrap();
+        sleep(attempt_max).await;
+        let kept = store.acquires.forget_permits(Semaphore::MAX_PERMITS);
+        let handing_on = async {
+            // The other waits by then, or finds it free a moment later.
+            sleep(Duration::from_millis(200)).await;
+            let released = Instant::now();
+            (released, tokio::spawn(async move { held.release().await }))
+        };
+        let waiting = manager.try_lock_for("a", Duration::from_millis(400));
+        let (waited, (released, releasing)) = tokio::join!(soon("the patience", waiting), handing_on);
+        let is_silent = released.elapsed() > attempt_max / 3;
+        store.acquires.add_permits(kept);
+        soon("the release", releasing).await.unwrap();
+        match waited {
+            Err(LockError::TimedOut { held_by: None, .. }) => return,
+            Err(LockError::Store(_)) if is_silent => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("the machine stood still in each of {ROUNDS_MAX} rounds");
 }

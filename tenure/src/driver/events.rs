@@ -2,7 +2,7 @@
 
 use super::place::Seen;
 use super::requests::{Asker, Sent};
-use super::{Driver, LateLook, NotWon, Obstacle, WATCH_TERM_AFTER, announce_not_taken_up};
+use super::{Driver, LateLook, NotWon, Obstacle, Place, WATCH_TERM_AFTER, announce_not_taken_up};
 use crate::clock;
 use crate::term::{Phase, SharedTerm};
 use std::sync::Arc;
@@ -89,7 +89,7 @@ impl Driver {
         let Some(place) = self.places.get_mut(name) else {
             return;
         };
-        place.forget_term(cause);
+        place.forget_term(cause, clock::now());
         // A term that ended by itself departs no more: whoever waits for that learns it now.
         if *cause != Cause::GivenBack {
             place.answer_departures(token, None);
@@ -118,7 +118,7 @@ impl Driver {
     /// The first attempt has failed: who came for one look leaves, and for who stays the lease is watched.
     fn end_looks(&mut self, name: &LeaseName, obstacle: Obstacle) {
         self.first_attempts.done(name);
-        let is_waited_for = |place: &mut super::Place| {
+        let is_waited_for = |place: &mut Place| {
             place.end_look(|| obstacle.clone().into());
             let anybody = place.forget_those_who_left();
             place.meet(obstacle);
@@ -189,7 +189,18 @@ impl Driver {
             Obstacle::Store(StoreError::not_applied(Fault::TimedOut, message))
         };
         let met = place.obstacle().cloned();
-        met.or_else(|| (!self.is_answered(clock::now())).then(silent))
+        met.or_else(|| self.is_silent_on(place, clock::now()).then(silent))
+    }
+
+    /// Whether the store has left attempts for these unanswered. While somebody here held the lease it was not asked, and so has
+    /// answered nothing: half of a request's time must be over since. Not all of it, as whoever waits for just that long has come
+    /// before its attempt.
+    fn is_silent_on(&self, place: &Place, now: Moment) -> bool {
+        let asked_for = self.plan.timing.request_timeout() / 2;
+        let is_asked = place
+            .attempted_from()
+            .is_some_and(|from| from.after(asked_for) <= now);
+        is_asked && !self.is_answered(now)
     }
 
     /// Whoever came for one look does not wait for a release that the store does not answer, nor for others' attempts while it

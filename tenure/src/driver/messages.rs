@@ -76,7 +76,8 @@ impl Driver {
         if self.wake.is_some_and(|wake| wake <= clock::now()) {
             self.step(Input::Tick);
         }
-        if self.places.entry(name.clone()).or_default().admit(waiting) {
+        let place = self.places.entry(name.clone()).or_default();
+        if place.admit(waiting, clock::now()) {
             self.first_attempts.want(name.clone());
             self.follow();
             let looks = |place: &super::Place| place.is_looked_at();

@@ -28,6 +28,8 @@ struct Crowd {
     waiting: VecDeque<Waiting>,
     /// What the last attempt for them has met.
     obstacle: Option<Box<Obstacle>>,
+    /// From when on attempts may be made for them: before, somebody here held it, or let others have it first.
+    attempted_from: Moment,
     /// To hear what became of a term that they have ended.
     departing: Vec<Departing>,
     /// How many looks at whose the lease is have failed since the last term here.
@@ -51,7 +53,7 @@ pub(super) enum Seen {
 impl Place {
     /// Lets `waiting` wait, unless it is not to. Whether it is the first, so that the engine must campaign.
     #[must_use]
-    pub(super) fn admit(&mut self, waiting: Waiting) -> bool {
+    pub(super) fn admit(&mut self, waiting: Waiting, now: Moment) -> bool {
         let is_first = !self.has_waiting() && self.term.is_none();
         let is_admitted = match waiting.queueing {
             Queueing::Line => true,
@@ -59,7 +61,11 @@ impl Place {
             Queueing::Alone | Queueing::OneLook => is_first,
         };
         if is_admitted {
-            self.crowd.get_or_insert_default().waiting.push_back(waiting);
+            let crowd = self.crowd.get_or_insert_default();
+            crowd.waiting.push_back(waiting);
+            if is_first {
+                crowd.attempted_from = now;
+            }
         } else {
             waiting.refuse();
         }
@@ -180,7 +186,11 @@ impl Place {
         now: Moment,
         watch: WatchSource,
     ) -> Option<Moment> {
-        self.row.stand_back(token, now, watch)
+        let until = self.row.stand_back(token, now, watch);
+        if let (Some(crowd), Some(until)) = (&mut self.crowd, until) {
+            crowd.attempted_from = until;
+        }
+        until
     }
 
     pub(super) fn stands_back(&self, now: Moment) -> bool {
@@ -221,6 +231,11 @@ impl Place {
         self.crowd.as_ref()?.obstacle.as_deref()
     }
 
+    /// From when on attempts may have been made for those who wait.
+    pub(super) fn attempted_from(&self) -> Option<Moment> {
+        Some(self.crowd.as_ref()?.attempted_from)
+    }
+
     /// One more look at whose the lease is has failed. Answers how many had before it.
     pub(super) fn note_failed_look(&mut self) -> u32 {
         self.crowd.as_mut().map_or(0, |crowd| {
@@ -239,9 +254,12 @@ impl Place {
     }
 
     /// The term is over. If it was lost, whoever waits here does not take it from its holder.
-    pub(super) fn forget_term(&mut self, cause: &Cause) {
+    pub(super) fn forget_term(&mut self, cause: &Cause, now: Moment) {
         self.permit = None;
         self.term = None;
+        if let Some(crowd) = &mut self.crowd {
+            crowd.attempted_from = now;
+        }
         if *cause != Cause::GivenBack {
             self.row.end();
         }
@@ -333,19 +351,19 @@ mod tests {
         };
         let mut place = held(1);
         let (heir, heir_waits) = waiting(Queueing::Follow);
-        assert!(!place.admit(heir));
+        assert!(!place.admit(heir, now));
         // Whoever had it waits for the release, so that the place stays.
         let (departed, _told) = oneshot::channel();
         place.await_departure(token(1), departed);
         assert!(place.hands_on(token(1), now));
-        place.forget_term(&Cause::GivenBack);
+        place.forget_term(&Cause::GivenBack, now);
         drop(heir_waits);
         assert!(!place.forget_those_who_left());
 
         let (first, first_waits) = waiting(Queueing::Line);
         let (follower, _follower_waits) = waiting(Queueing::Follow);
-        assert!(place.admit(first));
-        assert!(!place.admit(follower));
+        assert!(place.admit(first, now));
+        assert!(!place.admit(follower, now));
         drop(first_waits);
         assert!(!place.forget_those_who_left(), "one campaigns that has no turn");
     }

@@ -1,5 +1,5 @@
-//! What a driver hears next. Of messages there may always be one more, where many ask for other leases of the same manager: what else
-//! is there has its turn after each.
+//! What a driver hears next. Of messages there may always be one more, where many ask for other leases of the same manager, and of
+//! watches, where others do: what else is there has its turn after each.
 
 use super::requests::{Asker, Sent};
 use super::{Driver, Message};
@@ -21,7 +21,7 @@ pub(super) enum Happening {
 pub(super) enum Turn {
     /// Messages first, as nothing else was passed over for one.
     Anybody,
-    /// What is due, after a message.
+    /// What is due, after a message or a watch.
     Due,
     /// A watch, after that.
     Watch,
@@ -43,7 +43,10 @@ impl Driver {
                 self.turn = Turn::Due;
                 Happening::Message(message)
             }
-            Some(event) = self.watches.next() => Happening::Watch(event),
+            Some(event) = self.watches.next() => {
+                self.turn = Turn::Due;
+                Happening::Watch(event)
+            }
             () = async { timer.wait_until(wake.expect("checked")).await }, if wake.is_some() => Happening::Tick,
         }
     }

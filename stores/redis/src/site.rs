@@ -10,7 +10,7 @@ use crate::script::{Arguments, Script};
 use crate::url::StoreUrl;
 use std::future::Future;
 use std::time::Duration;
-use tenure_core::{Durability, StoreError};
+use tenure_core::{Durability, Fault, StoreError};
 use tenure_remote::WatchPlaces;
 pub(crate) use tenure_remote::lease_subject as subject;
 
@@ -67,6 +67,29 @@ impl Site {
         let admission = self.target.admission.as_ref();
         let id = admission.and_then(|admission| admission.membership.id_at(admission.place));
         id.map_or_else(String::new, |id| id.to_string())
+    }
+
+    /// The same, of a server that may not have been met yet: it tells when it is dialled.
+    ///
+    /// # Errors
+    /// Not applied: it cannot be dialled; or it could keep no id when it was met, and nobody had told yet who the members are: it may
+    /// be none of them.
+    pub(crate) async fn told_member_id(&self) -> Result<String, StoreError> {
+        let id = self.member_id();
+        if !id.is_empty() {
+            return Ok(id);
+        }
+        self.requests.open().await?;
+        let id = self.member_id();
+        if !id.is_empty() {
+            return Ok(id);
+        }
+        // The next who wants it asks again.
+        self.hang_up().await;
+        Err(StoreError::not_applied(
+            Fault::Unreachable,
+            format!("{} has not told yet which member it is", self.place),
+        ))
     }
 
     /// How long names that nobody uses are kept, in milliseconds; 0 for ever.

@@ -3,7 +3,7 @@ use crate::common::{
     BOUND, Record, connection, giving_back, granted, hosts, quorum_at, request, seconds, servers, take,
     three_servers,
 };
-use tenure_core::{Acquire, Certainty, Fault, LeaseStore, Released, StoreError, Verdict};
+use tenure_core::{Acquire, Acquired, Certainty, Fault, LeaseStore, Released, StoreError, Verdict};
 use tenure_redis::QuorumStore;
 use tenure_testkit::Fault::Refuse;
 use tenure_testkit::{FaultProxy, RedisOptions, RedisServer, eventually_async};
@@ -129,6 +129,20 @@ async fn member_that_comes_late_counts_only_if_it_is_of_the_quorum() {
     let told = told.unwrap_or_else(|| panic!("{findings:?}"));
     assert!(told.detail.contains("is no member of the quorum"), "{told:?}");
     assert_eq!(kept(&servers[3]).await, Record::new());
+}
+
+/// Here the first attempt has a majority only with it.
+#[tokio::test]
+async fn member_that_was_away_at_the_start_counts_in_the_first_attempt_when_it_is_back() {
+    let mut servers = servers(3, RedisOptions::durable()).await;
+    let all = hosts(&servers);
+    give_back(&quorum_at(&all).await, &job("before")).await;
+    servers[2].kill();
+    let store = quorum_at(&all).await;
+    servers[2].restart().await.expect("it starts again");
+    servers[1].kill();
+    let first = store.acquire(&job("a")).await;
+    assert!(matches!(&first, Ok(Acquired::Granted(_))), "{first:?}");
 }
 
 /// At its host, and nowhere else: there it could be anybody.

@@ -6,12 +6,12 @@ use super::token::{Mine, Standing};
 use crate::fault::Deed;
 use crate::read::Sighting;
 use crate::record::predecessor;
-use crate::reply::misunderstood;
-use crate::script::{Arguments, CONFIRM, TAKE};
+use crate::reply::{Reply, misunderstood};
+use crate::script::{Arguments, CONFIRM, Script, TAKE};
 use crate::site::{Site, subject};
 use futures_util::future::join;
 use std::sync::Arc;
-use tenure_core::{Acquire, Fault, FencingToken, LeaseName, StoreError};
+use tenure_core::{Acquire, FencingToken, LeaseName, StoreError};
 
 /// What one member says to a candidate.
 pub(super) enum Taken {
@@ -40,26 +40,14 @@ pub(super) async fn take(site: Arc<Site>, request: Acquire) -> Result<Taken, Sto
         site.keys.removed(),
         site.keys.membership(),
     ];
-    let id = site.member_id();
-    if id.is_empty() {
-        // It could keep nothing when it was met, and nobody had told yet who the members are: it may be none of them.
-        site.hang_up().await;
-        return Err(StoreError::not_applied(
-            Fault::Unreachable,
-            format!("{} has not told yet which member it is", site.place),
-        ));
-    }
     let arguments = Arguments::on(keys)
         .with(&request.candidate.id)
         .with(request.candidate.incarnation)
         .with(request.attempt)
         .with(request.ttl.as_millis())
         .with(&request.note)
-        .with(&request.name)
-        .with(id);
-    let mut reply = site
-        .run(&TAKE, &arguments, Deed::Write, &subject(&request.name))
-        .await?;
+        .with(&request.name);
+    let mut reply = run_as_member(&site, &TAKE, arguments, &request.name).await?;
     let (verdict, now_ms) = (reply.word()?, reply.number()?);
     let name = request.name.as_str();
     Ok(match verdict.as_str() {
@@ -126,11 +114,8 @@ pub(super) async fn confirm(
         .with(request.ttl.as_millis())
         .with(site.keys.channel(&request.name))
         .with(follows)
-        .with(LAG_MS_MAX)
-        .with(site.member_id());
-    let mut reply = site
-        .run(&CONFIRM, &arguments, Deed::Write, &subject(&request.name))
-        .await?;
+        .with(LAG_MS_MAX);
+    let mut reply = run_as_member(&site, &CONFIRM, arguments, &request.name).await?;
     let verdict = reply.word()?;
     match verdict.as_str() {
         "confirmed" | "already" => Ok(Some(Given {
@@ -159,6 +144,24 @@ pub(super) async fn take_and_confirm(
         },
         other => Ok((other, None)),
     }
+}
+
+/// Runs a script whose last argument says which member it is for, in the time of one request, however newly that is met.
+async fn run_as_member(
+    site: &Site,
+    script: &Script,
+    arguments: Arguments,
+    name: &LeaseName,
+) -> Result<Reply, StoreError> {
+    let subject = subject(name);
+    let running = async {
+        let arguments = arguments.with(site.told_member_id().await?);
+        let requests = &site.requests;
+        requests
+            .run(script, &arguments, Deed::Write, &subject, &site.place)
+            .await
+    };
+    site.in_time(Deed::Write, &subject, running).await
 }
 
 pub(super) fn on_record(site: &Site, name: &LeaseName) -> Arguments {

@@ -149,10 +149,10 @@ fn not_given_back(label: &str, user: &str, spoil: &str) -> serde_json::Value {
         "postgres://{user}@{}/postgres?sslmode=disable&schema={schema}",
         server.address()
     );
-    // No renewal meets it before the work has ended.
+    // No renewal meets it before the work has ended. And of what goes well nothing is to be said.
     let process = sandbox.run(
         &[
-            "--ttl", "60s", "--renew", "20s", "--output", "json", "--store", &store,
+            "--quiet", "--ttl", "60s", "--renew", "20s", "--output", "json", "--store", &store,
         ],
         "job",
         "while [ ! -e go ]; do sleep 0.05; done; exit 4",

@@ -51,7 +51,7 @@ impl NotGivenBack {
             "why": why,
             "remaining_ms": in_json(self.remaining),
         });
-        voice.say("not_given_back", &text, fields);
+        voice.warn("not_given_back", &text, fields);
     }
 
     /// The last that was said of its release holds.

@@ -63,7 +63,9 @@ impl Turn<'_> {
                     };
                     // One that came at the same moment lets no term begin.
                     if let Some(signal) = self.signals.end() {
-                        let _left_to_expire = self.give_back(leadership, None).await;
+                        if let Some(kept) = self.give_back(leadership, None).await {
+                            kept.say(self.voice);
+                        }
                         return Ok(Waited::Ended(of_signal(signal.as_raw())));
                     }
                     story.won(&leadership, began.elapsed(), self.voice);

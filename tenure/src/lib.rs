@@ -90,6 +90,7 @@
 //! }
 //! // What did not end is dropped by now. This waits until the lease is given back, for a ttl at most.
 //! election.close().await;
+//! // It would not end while there is a `Leadership`: whoever campaigns in place of `run` drops that first.
 //! history.await?;
 //! # Ok(())
 //! # }

@@ -3,8 +3,8 @@ use crate::harness::{PATIENCE, Site, long_timing, soon};
 use std::time::Duration;
 use tenure::contract::{Acquire, Acquired, Attempt, CandidateId, Lease, Note, Release, Released};
 use tenure::{
-    Election, Fairness, FencingToken, History, LeaseName, LockManager, NotedTerm, Priority, SharedStore,
-    Standby, TERMS_KEPT, TermEnd, Ttl,
+    Authority, Election, Fairness, FencingToken, History, LeaseName, LockManager, NotedTerm, Priority,
+    SharedStore, Standby, TERMS_KEPT, TermEnd, Ttl,
 };
 use tenure_testkit::eventually_async;
 
@@ -288,6 +288,25 @@ async fn an_end_is_read_as_it_was_noted_and_as_older_versions_note_it() {
     // Older versions read everything behind the time as words.
     let record = site.record("school/terms/01").await.unwrap();
     assert_eq!(record.note.as_str(), "2 ended 5 exit=3 given back");
+}
+
+/// A closed election renews a term that somebody still has: its end is yet to be noted.
+#[tokio::test]
+async fn keeping_the_history_ends_with_the_last_leadership_and_not_at_the_close_before_that() {
+    let site = Site::new();
+    let election = Election::builder("job", site.store()).timing(long_timing());
+    let election = election.build().unwrap();
+    let keeping = tokio::spawn(election.keep_history());
+    let leadership = soon("the term", election.campaign()).await.unwrap();
+    // It waits for a ttl, by which the other has long ended if it does at the close.
+    let a_moment = Duration::from_millis(300);
+    assert!(tokio::time::timeout(a_moment, election.close()).await.is_err());
+    assert!(!keeping.is_finished() && leadership.authority() != Authority::None);
+    leadership.step_down().await;
+    soon("the last note", keeping).await.unwrap();
+    let terms = History::new(name("job"), site.store()).read().await.unwrap();
+    let end = terms[0].end.as_ref().map(|end| end.words.as_str());
+    assert_eq!(end, Some("given back"));
 }
 
 #[tokio::test]

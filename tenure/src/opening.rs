@@ -3,6 +3,7 @@
 
 use crate::driver::{BackOff, milliseconds};
 use crate::registry::{Registry, SharedStore};
+use std::fmt;
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
 use tokio::time::{Instant, sleep, timeout};
@@ -22,12 +23,24 @@ const LAST_ATTEMPT_MAX: Duration = Duration::from_secs(1);
 
 /// Why [`open_patiently`] has opened nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum NotOpened {
     /// What only a person can mend: it was not tried again.
     Misconfigured(StoreError),
     /// The patience is over. Why the last attempt that was answered failed; `None` if none was.
     GaveUp(Option<StoreError>),
 }
+
+impl fmt::Display for NotOpened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misconfigured(error) => error.fmt(f),
+            Self::GaveUp(last) => write!(f, "{}; gave up", last.clone().unwrap_or_else(silent)),
+        }
+    }
+}
+
+impl std::error::Error for NotOpened {}
 
 /// Opens something by `open`, again and again for `patience` where that may help: after about a second, then less often, every five
 /// seconds in the end, and a last time when the patience is over. For stores that no URL tells of;

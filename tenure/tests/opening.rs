@@ -123,6 +123,8 @@ async fn a_store_that_comes_back_in_the_last_pause_is_opened() {
     };
     let silent = open_patiently(2 * MINUTE, MINUTE, open, |_, _| {}).await;
     assert!(matches!(silent, Err(NotOpened::GaveUp(Some(_)))), "{silent:?}");
+    let told: Box<dyn std::error::Error + Send + Sync> = silent.unwrap_err().into();
+    assert_eq!(told.to_string(), "nobody answers; gave up");
     assert!(
         began.elapsed() <= 3 * MINUTE + Duration::from_secs(1),
         "{:?}",

@@ -67,10 +67,11 @@ pub(super) async fn open(
     match open_patiently(wait, first_attempt_max, || place.open(), failed).await {
         Ok(store) => Ok(opened(store, since, story)),
         Err(NotOpened::Misconfigured(error)) => Err(error.into()),
-        Err(NotOpened::GaveUp(last)) => {
-            let error = last.map_or_else(|| silent(name), |error| of_lease(error, name));
-            Err(gave_up(error, name, Some(since.elapsed())))
+        Err(NotOpened::GaveUp(Some(error))) => {
+            Err(gave_up(of_lease(error, name), name, Some(since.elapsed())))
         }
+        // Nothing was answered.
+        Err(_) => Err(gave_up(silent(name), name, Some(since.elapsed()))),
     }
 }
 

@@ -96,9 +96,10 @@ fn a_holder_that_was_killed_is_not_told_to_lead_once_its_ttl_is_over() {
     signal(warden, Signal::STOP);
     signal(first.pid(), Signal::KILL);
     signal(warden, Signal::KILL);
-    eventually(SOON, "it is not told to lead", || latest()["leads"] == false);
+    // Only the servers' clocks tell, by which nothing is decided: neither is that it does not lead.
+    eventually(SOON, "it is not told to lead", || latest()["leads"].is_null());
     let table = sandbox.tenure(&["history", "job"]).stdout;
-    assert!(table.contains("no word: killed, or cut off"), "{table}");
+    assert!(table.contains("not renewed: killed, or cut off?"), "{table}");
     let lease = sandbox.lease("job");
     assert!(lease["renewed_ago_ms"].as_u64().unwrap() > 4_000, "{lease}");
 }

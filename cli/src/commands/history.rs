@@ -13,6 +13,9 @@ use tenure::{FencingToken, History, LeaseName, PastTerm, SharedStore};
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 enum Latest {
     Leads(FencingToken),
+    /// It is held for whoever has only just looked, and by the servers' clocks it was not renewed within its ttl: its holder was
+    /// killed, or these are not set alike.
+    NotRenewed(FencingToken),
     /// It was given back, and within a ttl it was still renewed: how it ended is noted beside, and may not be there yet.
     JustReleased(FencingToken),
     /// Nothing that the history does not.
@@ -23,11 +26,10 @@ enum Latest {
 impl Latest {
     fn of(lease: &Lease, timekeeper: Timekeeper) -> Self {
         match lease.occupancy() {
-            // It is held for whoever has only just looked, however long ago its holder was killed.
             Occupancy::Held
                 if timekeeper == Timekeeper::Observer && lease.renewed_ago > lease.ttl.duration() =>
             {
-                Self::Unknown
+                Self::NotRenewed(lease.token)
             }
             Occupancy::Held => Self::Leads(lease.token),
             Occupancy::Vacant if lease.renewed_ago < lease.ttl.duration() => Self::JustReleased(lease.token),
@@ -105,6 +107,10 @@ fn table(terms: &[PastTerm], latest: Latest) -> String {
         let (led, end) = match &term.end {
             Some(end) => (short(end.led), clean(&end.words)),
             None if latest == Latest::Leads(term.token) => (short(term.began_ago), "leads".to_owned()),
+            None if latest == Latest::NotRenewed(term.token) => (
+                "?".to_owned(),
+                "no word, and not renewed: killed, or cut off?".to_owned(),
+            ),
             None if latest == Latest::JustReleased(term.token) => ("?".to_owned(), "no word yet".to_owned()),
             None => ("?".to_owned(), "no word: killed, or cut off".to_owned()),
         };
@@ -128,6 +134,11 @@ fn in_json_of(term: &PastTerm, latest: Latest) -> Value {
         "led_for_ms": term.end.as_ref().map(|end| in_json(end.led)),
         "end": term.end.as_ref().map(|end| end.words.as_str()),
         "exit_code": term.end.as_ref().and_then(|end| end.exit_code.or_else(|| code_in(&end.words))),
-        "leads": latest == Latest::Leads(term.token),
+        "leads": leads(term, latest),
     })
+}
+
+/// `None` where only the ages of its record tell, which decide nothing.
+fn leads(term: &PastTerm, latest: Latest) -> Option<bool> {
+    (latest != Latest::NotRenewed(term.token)).then(|| latest == Latest::Leads(term.token))
 }

@@ -65,7 +65,14 @@ impl MysqlRegister {
         let transaction = conn.start_transaction(TxOpts::default()).await;
         let mut transaction = transaction.map_err(|_| Outcome::Undecided)?;
         match self.write_in(&mut transaction, term, read).await {
-            Ok(()) => transaction.commit().await.map_err(|_| Outcome::Undecided),
+            // Nobody has entered there.
+            Ok(()) if self.kind == Kind::MysqlGuard => {
+                transaction.commit().await.map_err(|_| Outcome::Undecided)
+            }
+            Ok(()) => {
+                let committed = self.fence.commit(transaction, &resource()).await;
+                committed.map_err(|_| Outcome::Undecided)
+            }
             Err(outcome) => match transaction.rollback().await {
                 Ok(()) => Err(outcome),
                 Err(_) => Err(Outcome::Undecided),

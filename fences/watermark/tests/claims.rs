@@ -1,5 +1,4 @@
 //! Who is admitted, and what a claim waits for.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,4 @@
 //! What the file keeps, through restarts, crashes and damage.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -402,7 +401,7 @@ fn a_killed_process_has_kept_what_it_claimed() {
         command
             .args([
                 "--exact",
-                "a_killed_process_has_kept_what_it_claimed",
+                "file::a_killed_process_has_kept_what_it_claimed",
                 "--nocapture",
             ])
             .env("TENURE_TEST_CLAIMS_UNTIL_KILLED", &path);

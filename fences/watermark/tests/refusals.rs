@@ -1,5 +1,4 @@
 //! How refusals come into the file, and who may look at it meanwhile.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::Path;
 use std::process::Command;
@@ -165,7 +164,7 @@ async fn refusals_that_were_seen_survive_a_killed_process() {
     command
         .args([
             "--exact",
-            "refusals_that_were_seen_survive_a_killed_process",
+            "refusals::refusals_that_were_seen_survive_a_killed_process",
             "--nocapture",
         ])
         .env("TENURE_TEST_REFUSES_UNTIL_KILLED", &path);

@@ -36,7 +36,7 @@ pub enum Error {
         /// The file.
         file: &'static str,
     },
-    /// No test of the store has a name that begins as the row says.
+    /// No test of the part has a name that begins as the row says.
     NoTest {
         /// The row.
         row: &'static str,
@@ -112,12 +112,12 @@ impl fmt::Display for Error {
             Self::NoTest { row, begins } => {
                 write!(
                     f,
-                    "row \"{row}\": no test of the store has a name that begins with {begins}"
+                    "row \"{row}\": no test of the part has a name that begins with {begins}"
                 )
             }
             Self::UnknownRow(name) => write!(
                 f,
-                "no planted bug is called \"{name}\"; sim/mutants/TABLE.md and STORES.md list them"
+                "no planted bug is called \"{name}\"; sim/mutants/TABLE.md and PARTS.md list them"
             ),
             Self::Manifest { path, why } => write!(f, "{}: {why}", path.display()),
             Self::System { path, why } => write!(f, "{}: {why}", path.display()),

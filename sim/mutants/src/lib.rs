@@ -5,8 +5,8 @@
 //! behind `crate::planted::is(number)`. The copy is built once, and its own `tenure-sim` runs once per row with
 //! that row's number in the environment.
 //!
-//! A [`StoreRow`] is the same for the real stores: one wrong statement of one of them, which a test of that store must notice on its
-//! real server ([`run_stores`]).
+//! A [`PartRow`] is the same for a crate that no prover runs, a store, a fence or the library: something wrong in it, which a test of that
+//! crate must notice ([`run_parts`]).
 //!
 //! What makes a verdict worth something:
 //! - the same copy with no bug switched on must be found clean, by both checkers, before any row counts;
@@ -20,11 +20,11 @@ mod checker;
 mod copy;
 mod error;
 mod manifest;
+mod parts;
 mod rewrite;
 mod row;
 mod rows;
 mod run;
-mod stores;
 mod switch;
 mod table;
 
@@ -32,13 +32,13 @@ pub use build::{build, test};
 pub use checker::{Checked, VIOLATION_EXIT_CODE, check};
 pub use copy::{Copy, copy};
 pub use error::Error;
+pub use parts::{
+    PARTS_TABLE, Part, PartOptions, PartOutcome, PartProgress, PartRow, PartVerdict, check_part_rows,
+    part_rows, parts_table, run_parts, write_parts_table,
+};
 pub use rewrite::{check_rows, rewrite};
 pub use row::{Checker, Edit, Place, Row, Shape};
 pub use rows::rows;
 pub use run::{Form, Options, Outcome, Progress, Verdict, run};
-pub use stores::{
-    STORES_TABLE, StoreOptions, StoreOutcome, StoreProgress, StoreRow, StoreVerdict, check_store_rows,
-    run_stores, store_rows, stores_table, write_stores_table,
-};
 pub use switch::SWITCH;
 pub use table::{TABLE, places, table, write_table};

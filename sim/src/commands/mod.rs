@@ -5,10 +5,10 @@ mod machine;
 mod model;
 mod mutants;
 mod part;
+mod parts;
 mod replay;
 mod report;
 mod simulate;
-mod stores;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -39,8 +39,8 @@ enum Door {
     Model(model::Arguments),
     /// Plant known bugs in a copy, one at a time, and demand that each is caught
     Mutants(mutants::Arguments),
-    /// Plant wrong statements in the real stores, one at a time, and demand that their tests notice
-    Stores(stores::Arguments),
+    /// Plant bugs in the stores, the fences and the library, one at a time, and demand that their tests notice
+    Parts(parts::Arguments),
     /// Run a seed again, or the trace of a real process
     Replay(replay::Arguments),
     /// Run every proof and print the scoreboard
@@ -53,7 +53,7 @@ pub(crate) fn run() -> ExitCode {
         Door::Sim(arguments) => simulate::run(&arguments),
         Door::Model(arguments) => model::run(&arguments),
         Door::Mutants(arguments) => mutants::run(&arguments),
-        Door::Stores(arguments) => stores::run(&arguments),
+        Door::Parts(arguments) => parts::run(&arguments),
         Door::Replay(arguments) => replay::run(&arguments),
         Door::Report(arguments) => report::run(&arguments),
     };

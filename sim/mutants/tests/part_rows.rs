@@ -1,14 +1,14 @@
-//! The wrong statements keep up with the stores whose words they change.
+//! What is planted in the parts keeps up with the sources whose words it changes.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use tenure_mutants::{STORES_TABLE, check_store_rows, store_rows};
+use tenure_mutants::{PARTS_TABLE, check_part_rows, part_rows};
 
-/// Fewest wrong statements of each store.
+/// Fewest rows of each part.
 const ROWS_MIN: usize = 6;
 
-const STORES: [&str; 7] = ["etcd", "mongodb", "mysql", "nats", "postgres", "redis", "sqlite"];
+const PARTS: [&str; 7] = ["etcd", "mongodb", "mysql", "nats", "postgres", "redis", "sqlite"];
 
 fn of_workspace(file: &str) -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -16,19 +16,19 @@ fn of_workspace(file: &str) -> Option<String> {
 }
 
 #[test]
-fn every_wrong_statements_words_are_found_once_in_the_shipped_sources() {
-    if let Err(errors) = check_store_rows(store_rows(), of_workspace) {
+fn every_rows_words_are_found_once_in_the_shipped_sources() {
+    if let Err(errors) = check_part_rows(part_rows(), of_workspace) {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         panic!("{}", errors.join("\n"));
     }
 }
 
 #[test]
-fn every_store_has_its_wrong_statements_and_each_changes_something() {
+fn every_part_has_its_rows_and_each_changes_something() {
     let mut counts = BTreeMap::<&str, usize>::new();
     let mut bugs = BTreeSet::new();
-    for row in store_rows() {
-        *counts.entry(row.store).or_default() += 1;
+    for row in part_rows() {
+        *counts.entry(row.part.name).or_default() += 1;
         assert!(!row.edits.is_empty(), "{}", row.name);
         for [original, planted] in row.edits {
             assert_ne!(original, planted, "{}", row.name);
@@ -39,36 +39,45 @@ fn every_store_has_its_wrong_statements_and_each_changes_something() {
             row.name
         );
     }
-    let stores: Vec<&str> = counts.keys().copied().collect();
-    assert_eq!(stores, STORES);
+    let parts: Vec<&str> = counts.keys().copied().collect();
+    assert_eq!(parts, PARTS);
     assert!(counts.values().all(|count| *count >= ROWS_MIN), "{counts:?}");
 }
 
 #[test]
-fn every_wrong_statement_names_a_guarantee_and_files_of_tests_that_exist() {
+fn every_row_names_a_guarantee_and_files_of_tests_that_exist() {
     let guarantees = of_workspace("GUARANTEES.md").unwrap();
-    for row in store_rows() {
+    for row in part_rows() {
         let heading = format!("\n### {} · ", row.guarantee);
         assert!(guarantees.contains(&heading), "{}: {}", row.name, row.guarantee);
         assert!(!row.noticed_by.is_empty(), "{}", row.name);
         for begins in row.noticed_by {
             let module = begins.split("::").next().unwrap();
-            let file = format!("{}/tests/{module}.rs", row.folder());
-            assert!(of_workspace(&file).is_some(), "{}: there is no {file}", row.name);
+            let folder = row.part.folder;
+            let files = [
+                format!("{folder}/tests/{module}.rs"),
+                format!("{folder}/src/{module}.rs"),
+                format!("{folder}/src/{module}/mod.rs"),
+            ];
+            assert!(
+                files.iter().any(|file| of_workspace(file).is_some()),
+                "{}: there is none of {files:?}",
+                row.name
+            );
         }
     }
 }
 
 /// The campaign is too long for the usual run: so it has been made, with each row that there is.
 #[test]
-fn every_wrong_statement_stands_in_the_table_with_the_test_that_notices_it() {
-    let table = of_workspace(STORES_TABLE).unwrap();
+fn every_row_stands_in_the_table_with_the_test_that_notices_it() {
+    let table = of_workspace(PARTS_TABLE).unwrap();
     let sections: BTreeMap<&str, &str> = table
         .split("\n## ")
         .skip(1)
         .filter_map(|section| section.split_once('\n'))
         .collect();
-    for row in store_rows() {
+    for row in part_rows() {
         let (begin, file) = (
             format!("| {} | {} | ", row.name, row.guarantee),
             format!("`{}` | `", row.file),
@@ -78,10 +87,10 @@ fn every_wrong_statement_stands_in_the_table_with_the_test_that_notices_it() {
                 .is_some_and(|rest| rest.starts_with(&file))
         };
         assert!(
-            sections[row.store].lines().any(is_of_row),
-            "{}: run `tenure-sim stores --store {} --row \"{}\" --write`",
+            sections[row.part.name].lines().any(is_of_row),
+            "{}: run `tenure-sim parts --part {} --row \"{}\" --write`",
             row.name,
-            row.store,
+            row.part.name,
             row.name
         );
     }

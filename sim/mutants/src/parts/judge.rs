@@ -1,10 +1,7 @@
 //! What a run of tests says of a planted bug.
 
-use super::run::StoreOutcome;
-use super::trial::Ran;
-
-/// How a program of tests ends of which one has failed.
-const FAILED_EXIT_CODE: i32 = 101;
+use super::run::PartOutcome;
+use super::trial::{FAILED_EXIT_CODE, Ran};
 
 /// What a store tells when its server is away, is late, or does not take a statement. In a test that fails so nothing wrong was
 /// answered: it would fail of a statement that is no statement, too.
@@ -14,14 +11,14 @@ const FAULTS_OF_A_SERVER: [&str; 5] = ["Unreachable", "TimedOut", "Internal", "U
 const TOO_LONG: &str = "did not end within";
 
 /// Judges a run with a bug planted.
-pub(super) fn judge(ran: &Ran) -> StoreOutcome {
-    let failed = |why: String| StoreOutcome::Failed { why };
+pub(super) fn judge(ran: &Ran) -> PartOutcome {
+    let failed = |why: String| PartOutcome::Failed { why };
     let Some(code) = ran.code else {
-        return StoreOutcome::TimeUp;
+        return PartOutcome::TimeUp;
     };
     let (passed, failures) = (named(&ran.said, "ok"), named(&ran.said, "FAILED"));
     match code {
-        Some(0) if failures.is_empty() && !passed.is_empty() => return StoreOutcome::Survived,
+        Some(0) if failures.is_empty() && !passed.is_empty() => return PartOutcome::Survived,
         Some(FAILED_EXIT_CODE) if !failures.is_empty() => {}
         code => {
             let ended = code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
@@ -29,13 +26,13 @@ pub(super) fn judge(ran: &Ran) -> StoreOutcome {
         }
     }
     if passed.is_empty() {
-        return failed("no test passes: with this the store does not work at all".to_owned());
+        return failed("no test passes: with this the crate does not work at all".to_owned());
     }
     let (noticed, others): (Vec<&str>, Vec<&str>) = failures
         .into_iter()
         .partition(|test| !is_of_the_server(message(&ran.said, test)));
     match (noticed.is_empty(), others.first()) {
-        (false, _) => StoreOutcome::Caught {
+        (false, _) => PartOutcome::Caught {
             by: noticed.into_iter().map(str::to_owned).collect(),
             seconds: ran.took,
         },
@@ -51,17 +48,17 @@ pub(super) fn judge(ran: &Ran) -> StoreOutcome {
 /// What a copy without a bug says that should pass; `None` if it does.
 pub(super) fn complaint(ran: &Ran) -> Option<String> {
     match judge(ran) {
-        StoreOutcome::Survived => None,
-        StoreOutcome::Caught { by, .. } => {
+        PartOutcome::Survived => None,
+        PartOutcome::Caught { by, .. } => {
             let said: Vec<String> = by
                 .iter()
                 .map(|test| format!("{test} fails: {}", message(&ran.said, test).trim()))
                 .collect();
             Some(said.join("\n"))
         }
-        StoreOutcome::DoesNotCompile { words } => Some(words),
-        StoreOutcome::TimeUp => Some("the tests take too long".to_owned()),
-        StoreOutcome::Failed { why } => Some(why),
+        PartOutcome::DoesNotCompile { words } => Some(words),
+        PartOutcome::TimeUp => Some("the tests take too long".to_owned()),
+        PartOutcome::Failed { why } => Some(why),
     }
 }
 
@@ -100,8 +97,8 @@ fn is_of_the_server(message: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::judge;
-    use crate::stores::run::StoreOutcome;
-    use crate::stores::trial::Ran;
+    use crate::parts::run::PartOutcome;
+    use crate::parts::trial::Ran;
     use std::time::Duration;
 
     const SAID: &str = "\nrunning 3 tests\ntest a::rises ... FAILED\ntest a::stays ... ok\ntest a::waits ... FAILED\n\nfailures:\n\n\
@@ -119,13 +116,13 @@ mod tests {
         }
     }
 
-    fn is_failed(outcome: &StoreOutcome) -> bool {
-        matches!(outcome, StoreOutcome::Failed { .. })
+    fn is_failed(outcome: &PartOutcome) -> bool {
+        matches!(outcome, PartOutcome::Failed { .. })
     }
 
     #[test]
     fn catch_is_a_test_that_fails_by_what_was_answered() {
-        let caught = StoreOutcome::Caught {
+        let caught = PartOutcome::Caught {
             by: vec!["a::rises".to_owned()],
             seconds: Duration::from_secs(1),
         };
@@ -154,6 +151,6 @@ mod tests {
         assert!(is_failed(&judge(&ran(Some(None), SAID))));
         assert!(is_failed(&judge(&ran(Some(Some(134)), SAID))));
         assert!(is_failed(&judge(&ran(Some(Some(0)), "running 0 tests"))));
-        assert_eq!(judge(&ran(None, SAID)), StoreOutcome::TimeUp);
+        assert_eq!(judge(&ran(None, SAID)), PartOutcome::TimeUp);
     }
 }

@@ -1,4 +1,4 @@
-//! One run of some tests of a store, as a process of its own: whatever it does, this one goes on.
+//! One run of some tests of a part, as processes of their own: whatever they do, this one goes on.
 
 use crate::Error;
 use crate::checker::{joined, last_lines, wait};
@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 
 /// How many tests run at a time for each core, unless `RUST_TEST_THREADS` says it: they wait more than they work.
 const TESTS_FOR_EACH_CORE: usize = 4;
+
+/// How a program of tests ends of which one has failed.
+pub(super) const FAILED_EXIT_CODE: i32 = 101;
 
 /// What the tests said, and how they ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,10 +40,53 @@ pub(super) fn list(program: &Path, folder: &Path) -> Result<Vec<String>, Error> 
     Ok(names.map(str::to_owned).collect())
 }
 
-/// Runs these tests, for at most `limit`. Servers that they start end with them.
+/// Runs these tests of each program, one program after the other, for at most `limit` in all. Servers that they start end with them.
 ///
 /// `installed`: the target folder in which the servers are installed.
 pub(super) fn run(
+    programs: &[(&Path, &[String])],
+    folder: &Path,
+    installed: &Path,
+    limit: Duration,
+) -> Result<Ran, Error> {
+    let mut all = Ran {
+        code: Some(Some(0)),
+        said: String::new(),
+        complained: String::new(),
+        took: Duration::ZERO,
+    };
+    // With no test named, a program would run all.
+    for (program, tests) in programs.iter().filter(|(_, tests)| !tests.is_empty()) {
+        let left = limit.saturating_sub(all.took);
+        all = all.and(run_one(program, folder, installed, tests, left)?);
+    }
+    Ok(all)
+}
+
+impl Ran {
+    /// This run and the next, as one: how it ended is how the worse of them did.
+    fn and(self, next: Self) -> Self {
+        let badness = |code: Option<Option<i32>>| match code {
+            Some(Some(0)) => 0,
+            Some(Some(FAILED_EXIT_CODE)) => 1,
+            Some(_) => 2,
+            None => 3,
+        };
+        let is_worse = badness(next.code) > badness(self.code);
+        Self {
+            code: if is_worse { next.code } else { self.code },
+            said: self.said + &next.said,
+            complained: if is_worse {
+                next.complained
+            } else {
+                self.complained
+            },
+            took: self.took + next.took,
+        }
+    }
+}
+
+fn run_one(
     program: &Path,
     folder: &Path,
     installed: &Path,

@@ -1,4 +1,4 @@
-//! The wrong statements, by store.
+//! What is planted, by part.
 
 mod etcd;
 mod mongodb;
@@ -8,10 +8,11 @@ mod postgres;
 mod redis;
 mod sqlite;
 
-use super::StoreRow;
+use super::part::{ETCD, MONGODB, MYSQL, NATS, POSTGRES, REDIS, SQLITE};
+use super::{Part, PartRow};
 use std::sync::LazyLock;
 
-/// A wrong statement of the store whose folder has its file.
+/// Something wrong in the part whose folder has its file.
 struct Wrong {
     name: &'static str,
     guarantee: &'static str,
@@ -37,9 +38,9 @@ const fn row(
 }
 
 impl Wrong {
-    const fn of(&self, store: &'static str) -> StoreRow {
-        StoreRow {
-            store,
+    const fn of(&self, part: &'static Part) -> PartRow {
+        PartRow {
+            part,
             name: self.name,
             guarantee: self.guarantee,
             file: self.file,
@@ -49,24 +50,24 @@ impl Wrong {
     }
 }
 
-static ROWS: LazyLock<Vec<StoreRow>> = LazyLock::new(|| {
-    let stores = [
-        ("sqlite", sqlite::ROWS),
-        ("postgres", postgres::ROWS),
-        ("mysql", mysql::ROWS),
-        ("redis", redis::ROWS),
-        ("mongodb", mongodb::ROWS),
-        ("etcd", etcd::ROWS),
-        ("nats", nats::ROWS),
+static ROWS: LazyLock<Vec<PartRow>> = LazyLock::new(|| {
+    let parts = [
+        (SQLITE, sqlite::ROWS),
+        (POSTGRES, postgres::ROWS),
+        (MYSQL, mysql::ROWS),
+        (REDIS, redis::ROWS),
+        (MONGODB, mongodb::ROWS),
+        (ETCD, etcd::ROWS),
+        (NATS, nats::ROWS),
     ];
-    let rows = stores
+    let rows = parts
         .into_iter()
-        .flat_map(|(store, rows)| rows.iter().map(move |row| row.of(store)));
+        .flat_map(|(part, rows)| rows.iter().map(move |row| row.of(part)));
     rows.collect()
 });
 
-/// Every wrong statement, in the order of the table.
+/// Everything that is planted, in the order of the table.
 #[must_use]
-pub fn store_rows() -> &'static [StoreRow] {
+pub fn part_rows() -> &'static [PartRow] {
     &ROWS
 }

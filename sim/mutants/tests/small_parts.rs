@@ -1,29 +1,29 @@
-//! The whole way of a wrong statement, on a store small enough to be built in a test: copy, plant, build, test, judge.
+//! The whole way of a wrong statement, on a crate small enough to be built in a test: copy, plant, build, test, judge.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tenure_mutants::{
-    Error, STORES_TABLE, StoreOptions, StoreOutcome, StoreRow, check_store_rows, run_stores, stores_table,
-    write_stores_table,
+    Error, PARTS_TABLE, Part, PartOptions, PartOutcome, PartRow, check_part_rows, parts_table, run_parts,
+    write_parts_table,
 };
 
-const STATEMENT: &str = "stores/tiny/src/sum.sql";
+const STATEMENT: &str = "crates/tiny/src/sum.sql";
 
 const FILES: &[(&str, &str)] = &[
     (
         "Cargo.toml",
-        "[workspace]\nresolver = \"3\"\nmembers = [\"stores/tiny\", \"unrelated\"]\n",
+        "[workspace]\nresolver = \"3\"\nmembers = [\"crates/tiny\", \"unrelated\"]\n",
     ),
     (
-        "stores/tiny/Cargo.toml",
+        "crates/tiny/Cargo.toml",
         "[package]\nname = \"tenure-tiny\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
          [[test]]\nname = \"tests\"\npath = \"tests/main.rs\"\n",
     ),
     (STATEMENT, "SELECT a + b\n"),
     (
-        "stores/tiny/src/lib.rs",
+        "crates/tiny/src/lib.rs",
         r#"//! Sums.
 
 /// The sum, as the statement says.
@@ -38,15 +38,28 @@ pub fn sum(a: u32, b: u32) -> u32 {
         _ => panic!("sum \"a\" through the first client failed: Internal, Unknown: no statement"),
     }
 }
+
+/// What is left.
+pub fn rest(a: u32, b: u32) -> u32 {
+    a - b
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn rest_is_what_is_left() {
+        assert_eq!(super::rest(5, 3), 2);
+    }
+}
 "#,
     ),
-    ("stores/tiny/tests/main.rs", "mod rules;\nmod sums;\n"),
+    ("crates/tiny/tests/main.rs", "mod rules;\nmod sums;\n"),
     (
-        "stores/tiny/tests/sums.rs",
+        "crates/tiny/tests/sums.rs",
         "#[test]\nfn sum_is_of_both() {\n    assert_eq!(tenure_tiny::sum(2, 3), 5);\n}\n\n#[test]\nfn sum_of_like_ones() {\n    assert_eq!(tenure_tiny::sum(2, 2), 4);\n}\n",
     ),
     (
-        "stores/tiny/tests/rules.rs",
+        "crates/tiny/tests/rules.rs",
         "#[test]\nfn nothing_is_asked() {}\n",
     ),
     ("unrelated/Cargo.toml", "this would not be read"),
@@ -73,12 +86,12 @@ impl Workspace {
         fs::write(path, text).unwrap();
     }
 
-    fn options(&self, rows: &'static [StoreRow]) -> StoreOptions {
-        StoreOptions {
+    fn options(&self, rows: &'static [PartRow]) -> PartOptions {
+        PartOptions {
             workspace: self.0.clone(),
             rows,
             limit: Duration::from_secs(20),
-            ..StoreOptions::default()
+            ..PartOptions::default()
         }
     }
 }
@@ -89,9 +102,16 @@ impl Drop for Workspace {
     }
 }
 
-const fn row(name: &'static str, edits: &'static [[&'static str; 2]]) -> StoreRow {
-    StoreRow {
-        store: "tiny",
+const TINY: &Part = &Part {
+    name: "tiny",
+    folder: "crates/tiny",
+    package: "tenure-tiny",
+    arguments: &["--lib"],
+};
+
+const fn row(name: &'static str, edits: &'static [[&'static str; 2]]) -> PartRow {
+    PartRow {
+        part: TINY,
         name,
         guarantee: "G4",
         file: "src/sum.sql",
@@ -100,37 +120,37 @@ const fn row(name: &'static str, edits: &'static [[&'static str; 2]]) -> StoreRo
     }
 }
 
-const CAUGHT: StoreRow = row("a sum is a product", &[["a + b", "a * b"]]);
+const CAUGHT: PartRow = row("a sum is a product", &[["a + b", "a * b"]]);
 
-fn outcome(workspace: &Workspace, rows: &'static [StoreRow]) -> StoreOutcome {
-    run_stores(&workspace.options(rows), &mut |_| ()).unwrap()[0]
+fn outcome(workspace: &Workspace, rows: &'static [PartRow]) -> PartOutcome {
+    run_parts(&workspace.options(rows), &mut |_| ()).unwrap()[0]
         .outcome
         .clone()
 }
 
 #[test]
 fn wrong_statement_is_caught_by_the_test_that_notices_it_or_survives() {
-    const ROWS: &[StoreRow] = &[
+    const ROWS: &[PartRow] = &[
         CAUGHT,
         row(
             "a sum is turned around",
             &[["SELECT a", "SELECT b"], ["+ b", "+ a"]],
         ),
         row("a sum is no statement", &[["SELECT", "SELEKT"]]),
-        StoreRow {
+        PartRow {
             file: "src/lib.rs",
             ..row("a sum is a text", &[["=> a + b,", "=> \"five\","]])
         },
     ];
     let workspace = Workspace::new("wrong_statement_is_caught");
     let mut steps = 0;
-    let verdicts = run_stores(&workspace.options(ROWS), &mut |_| steps += 1).unwrap();
+    let verdicts = run_parts(&workspace.options(ROWS), &mut |_| steps += 1).unwrap();
     let outcomes: Vec<_> = verdicts.iter().map(|verdict| &verdict.outcome).collect();
     let [
-        StoreOutcome::Caught { by, .. },
-        StoreOutcome::Survived,
-        StoreOutcome::Failed { why },
-        StoreOutcome::DoesNotCompile { words },
+        PartOutcome::Caught { by, .. },
+        PartOutcome::Survived,
+        PartOutcome::Failed { why },
+        PartOutcome::DoesNotCompile { words },
     ] = &outcomes[..]
     else {
         panic!("{outcomes:?}")
@@ -147,7 +167,7 @@ fn wrong_statement_is_caught_by_the_test_that_notices_it_or_survives() {
         "**does not compile**",
         "\n1 of 4 caught.\n",
     ] {
-        let table = stores_table(ROWS, &verdicts, "");
+        let table = parts_table(ROWS, &verdicts, "");
         assert!(table.contains(shown), "{shown} is missing in:\n{table}");
     }
     // The sources are as they were.
@@ -157,27 +177,43 @@ fn wrong_statement_is_caught_by_the_test_that_notices_it_or_survives() {
     );
 }
 
+/// With the program beside it, which passes: what one of them says is not all.
+#[test]
+fn unit_test_notices_too() {
+    const ROWS: &[PartRow] = &[PartRow {
+        file: "src/lib.rs",
+        noticed_by: &["tests::", "sums::"],
+        ..row("a rest is a sum", &[["a - b", "a + b"]])
+    }];
+    let workspace = Workspace::new("unit_test_notices");
+    let outcome = outcome(&workspace, ROWS);
+    assert!(
+        matches!(&outcome, PartOutcome::Caught { by, .. } if by == &["tests::rest_is_what_is_left"]),
+        "{outcome:?}"
+    );
+}
+
 #[test]
 fn statement_by_which_the_tests_hang_is_ended_and_is_no_catch() {
-    const ROWS: &[StoreRow] = &[row("a sum never comes", &[["SELECT a + b", "WAIT"]])];
+    const ROWS: &[PartRow] = &[row("a sum never comes", &[["SELECT a + b", "WAIT"]])];
     let workspace = Workspace::new("statement_by_which_the_tests_hang");
-    assert_eq!(outcome(&workspace, ROWS), StoreOutcome::TimeUp);
+    assert_eq!(outcome(&workspace, ROWS), PartOutcome::TimeUp);
 }
 
 #[test]
 fn statement_by_which_the_tests_crash_is_no_catch() {
-    const ROWS: &[StoreRow] = &[row("a sum is the end", &[["SELECT a + b", "CRASH"]])];
+    const ROWS: &[PartRow] = &[row("a sum is the end", &[["SELECT a + b", "CRASH"]])];
     let workspace = Workspace::new("statement_by_which_the_tests_crash");
     let outcome = outcome(&workspace, ROWS);
     assert!(
-        matches!(&outcome, StoreOutcome::Failed { why } if why.starts_with("a signal")),
+        matches!(&outcome, PartOutcome::Failed { why } if why.starts_with("a signal")),
         "{outcome:?}"
     );
 }
 
 #[test]
 fn statement_that_the_server_refuses_is_no_catch_though_other_tests_pass() {
-    const ROWS: &[StoreRow] = &[StoreRow {
+    const ROWS: &[PartRow] = &[PartRow {
         noticed_by: &["sums::", "rules::"],
         ..row("a sum is no statement", &[["SELECT", "SELEKT"]])
     }];
@@ -185,17 +221,17 @@ fn statement_that_the_server_refuses_is_no_catch_though_other_tests_pass() {
     let outcome = outcome(&workspace, ROWS);
     let told = "sums::sum_is_of_both fails by its server: ";
     assert!(
-        matches!(&outcome, StoreOutcome::Failed { why } if why.starts_with(told)),
+        matches!(&outcome, PartOutcome::Failed { why } if why.starts_with(told)),
         "{outcome:?}"
     );
 }
 
 #[test]
 fn copy_that_fails_without_a_bug_proves_nothing() {
-    const ROWS: &[StoreRow] = &[CAUGHT];
+    const ROWS: &[PartRow] = &[CAUGHT];
     let workspace = Workspace::new("copy_that_fails_without_a_bug");
     workspace.write(STATEMENT, "SELECT a * b -- not a + b\n");
-    let errors = run_stores(&workspace.options(ROWS), &mut |_| ()).unwrap_err();
+    let errors = run_parts(&workspace.options(ROWS), &mut |_| ()).unwrap_err();
     assert!(
         matches!(&errors[..], [Error::NotCleanWithoutBugs { .. }]),
         "{errors:?}"
@@ -204,12 +240,12 @@ fn copy_that_fails_without_a_bug_proves_nothing() {
 
 #[test]
 fn row_that_names_no_test_is_told_of() {
-    const ROWS: &[StoreRow] = &[StoreRow {
+    const ROWS: &[PartRow] = &[PartRow {
         noticed_by: &["sums::", "products::"],
         ..CAUGHT
     }];
     let workspace = Workspace::new("row_that_names_no_test");
-    let errors = run_stores(&workspace.options(ROWS), &mut |_| ()).unwrap_err();
+    let errors = run_parts(&workspace.options(ROWS), &mut |_| ()).unwrap_err();
     let begins = "products::";
     assert_eq!(
         errors,
@@ -222,9 +258,9 @@ fn row_that_names_no_test_is_told_of() {
 
 #[test]
 fn rows_that_are_out_of_date_or_of_one_name_stop_everything_before_the_build() {
-    const ROWS: &[StoreRow] = &[CAUGHT, row(CAUGHT.name, &[["a - b", "a + b"]])];
+    const ROWS: &[PartRow] = &[CAUGHT, row(CAUGHT.name, &[["a - b", "a + b"]])];
     let workspace = Workspace::new("rows_that_are_out_of_date");
-    let errors = run_stores(&workspace.options(ROWS), &mut |_| ()).unwrap_err();
+    let errors = run_parts(&workspace.options(ROWS), &mut |_| ()).unwrap_err();
     let found = 0;
     let (row, file) = (CAUGHT.name, CAUGHT.file);
     assert_eq!(
@@ -233,49 +269,52 @@ fn rows_that_are_out_of_date_or_of_one_name_stop_everything_before_the_build() {
     );
     assert!(!workspace.0.join("target").exists());
     assert!(
-        check_store_rows(&[CAUGHT], |_| Some("a + b, a + b".to_owned())).is_err(),
+        check_part_rows(&[CAUGHT], |_| Some("a + b, a + b".to_owned())).is_err(),
         "twice"
     );
 }
 
 #[test]
-fn unknown_store_or_row_is_named() {
-    const ROWS: &[StoreRow] = &[CAUGHT];
-    let workspace = Workspace::new("unknown_store_or_row");
+fn unknown_part_or_row_is_named() {
+    const ROWS: &[PartRow] = &[CAUGHT];
+    let workspace = Workspace::new("unknown_part_or_row");
     let other = "huge".to_owned();
-    for (store, only) in [
+    for (part, only) in [
         (Some(other.clone()), Vec::new()),
         (None, vec!["sum".to_owned(), other]),
     ] {
-        let options = StoreOptions {
-            store,
+        let options = PartOptions {
+            part,
             only,
             ..workspace.options(ROWS)
         };
-        let errors = run_stores(&options, &mut |_| ()).unwrap_err();
+        let errors = run_parts(&options, &mut |_| ()).unwrap_err();
         assert_eq!(errors, [Error::UnknownRow("huge".to_owned())]);
     }
 }
 
 #[test]
 fn table_keeps_the_rows_that_were_not_tried_and_drops_those_that_are_gone() {
-    const OTHER: StoreRow = StoreRow {
-        store: "small",
+    const OTHER: PartRow = PartRow {
+        part: &Part {
+            name: "small",
+            ..*TINY
+        },
         ..row("a product is a sum", &[["a * b", "a + b"]])
     };
-    const ROWS: &[StoreRow] = &[CAUGHT, row("a sum is nothing", &[["a + b", "0"]]), OTHER];
+    const ROWS: &[PartRow] = &[CAUGHT, row("a sum is nothing", &[["a + b", "0"]]), OTHER];
     const BEFORE: &str = "# Head\n\n## small\n\n| wrong | breaks |\n|---|---|\n| a product is a sum | G1 | `x` |\n\n0 of 9 caught.\n\n\
         ## tiny\n\n| a sum is gone | G1 | `x` |\n| a sum is a product | G1 | `x` |\n| a sum is nothing | G1 | `x` |\n";
-    let verdict = tenure_mutants::StoreVerdict {
+    let verdict = tenure_mutants::PartVerdict {
         row: &CAUGHT,
-        outcome: StoreOutcome::Survived,
+        outcome: PartOutcome::Survived,
     };
     let workspace = Workspace::new("table_keeps_the_rows");
-    workspace.write(STORES_TABLE, BEFORE);
+    workspace.write(PARTS_TABLE, BEFORE);
     for _again in 0..2 {
-        write_stores_table(&workspace.0, ROWS, std::slice::from_ref(&verdict)).unwrap();
+        write_parts_table(&workspace.0, ROWS, std::slice::from_ref(&verdict)).unwrap();
     }
-    let table = fs::read_to_string(workspace.0.join(STORES_TABLE)).unwrap();
+    let table = fs::read_to_string(workspace.0.join(PARTS_TABLE)).unwrap();
     let lines: Vec<&str> = table.lines().filter(|line| line.starts_with("| a ")).collect();
     assert_eq!(
         lines,

@@ -1,13 +1,15 @@
-/// A wrong statement, in one file of one store.
+use super::Part;
+
+/// Something wrong, in one file of one part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StoreRow {
-    /// The store, as its folder below `stores` is called.
-    pub store: &'static str,
-    /// What is wrong, in whole words; unique within the store.
+pub struct PartRow {
+    /// The part.
+    pub part: &'static Part,
+    /// What is wrong, in whole words; unique within the part.
     pub name: &'static str,
     /// The guarantee of `GUARANTEES.md` that it breaks.
     pub guarantee: &'static str,
-    /// The file, from the store's folder, with slashes.
+    /// The file, from the part's folder, with slashes.
     pub file: &'static str,
     /// What stands there, and what stands there with the bug; never empty. Each is found exactly once; any white space matches any
     /// other.
@@ -16,16 +18,10 @@ pub struct StoreRow {
     pub noticed_by: &'static [&'static str],
 }
 
-impl StoreRow {
-    /// The store's folder, from the root of the workspace.
-    #[must_use]
-    pub fn folder(&self) -> String {
-        format!("stores/{}", self.store)
-    }
-
+impl PartRow {
     /// The file, from the root of the workspace.
     #[must_use]
     pub fn path(&self) -> String {
-        format!("stores/{}/{}", self.store, self.file)
+        format!("{}/{}", self.part.folder, self.file)
     }
 }

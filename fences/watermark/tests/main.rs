@@ -1,0 +1,6 @@
+//! The tests of this crate: one program, whose files wait side by side and are linked once.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod claims;
+mod file;
+mod refusals;

@@ -1,0 +1,35 @@
+/// A crate in which wrong lines are planted, one at a time, and whose tests must notice.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Part {
+    /// What it is called; unique.
+    pub name: &'static str,
+    /// Its folder, from the root of the workspace.
+    pub folder: &'static str,
+    /// Its package.
+    pub package: &'static str,
+    /// What cargo is told to build beside the program `tests`: with which features, and with `--lib` its unit tests, too.
+    ///
+    /// Parts of the same arguments are built by one command, always all of them: what is built of one alone has other features, and
+    /// would be built anew.
+    pub arguments: &'static [&'static str],
+}
+
+/// A store, by its name.
+macro_rules! store {
+    ($name:literal) => {
+        &Part {
+            name: $name,
+            folder: concat!("stores/", $name),
+            package: concat!("tenure-", $name),
+            arguments: &["--all-features"],
+        }
+    };
+}
+
+pub(super) const ETCD: &Part = store!("etcd");
+pub(super) const MONGODB: &Part = store!("mongodb");
+pub(super) const MYSQL: &Part = store!("mysql");
+pub(super) const NATS: &Part = store!("nats");
+pub(super) const POSTGRES: &Part = store!("postgres");
+pub(super) const REDIS: &Part = store!("redis");
+pub(super) const SQLITE: &Part = store!("sqlite");

@@ -27,9 +27,12 @@ mod tests {
     use std::io;
     use std::os::fd::AsRawFd as _;
     use std::path::{Path, PathBuf};
+    use std::pin::pin;
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
     use tenure_core::{Fault, Fence as _, FenceError, FencingToken, LeaseName, ResourceName, Term};
+    use tokio::sync::oneshot;
+    use tokio::time::timeout;
 
     /// A disk that notes what is synced, of which one sync fails or has something happen after it.
     #[derive(Clone, Default)]
@@ -134,6 +137,41 @@ mod tests {
         let fence = disk.open(&marks).unwrap();
         assert_eq!(disk.synced(), [marks, folder]);
         drop(fence.admit(&ledger(), &term(7)).unwrap());
+    }
+
+    /// It wakes while the mark of the later one is on its way to the disk.
+    #[tokio::test]
+    async fn a_claim_that_was_overtaken_while_it_waited_lets_nobody_in_before_the_later_mark_is_on_disk() {
+        let (_scratch, _folder, [marks, _new]) = scratch();
+        let disk = Watched::default();
+        let fence = disk.open(&marks).unwrap();
+        fence.claim(&ledger(), &term(5)).await.unwrap();
+        let inside = fence.admit(&ledger(), &term(5)).unwrap();
+        let ((syncs, syncing), (go_on, goes_on)) = (oneshot::channel(), std::sync::mpsc::channel());
+        let (ledger, earlier, later) = (ledger(), term(9), term(11));
+        disk.fail_at(None);
+        let mut overtaken = pin!(fence.claim(&ledger, &earlier));
+        // On disk, and waiting for the write.
+        while fence.mark(&ledger).await.unwrap().unwrap().token != earlier.token || disk.synced().len() < 2 {
+            let _waits = timeout(Duration::from_millis(1), &mut overtaken).await;
+        }
+        disk.0.lock().unwrap().meanwhile = Some(Box::new(move || {
+            syncs.send(()).unwrap();
+            // Also where the test has failed.
+            let _told = goes_on.recv();
+        }));
+        let later_claim = tokio::spawn({
+            let (fence, ledger, later) = (fence.clone(), ledger.clone(), later.clone());
+            async move { fence.claim(&ledger, &later).await }
+        });
+        syncing.await.unwrap();
+        drop(inside);
+        let refused = overtaken.await.unwrap_err();
+        assert!(matches!(refused, FenceError::Stale { .. }), "{refused}");
+        assert_eq!(fault(fence.admit(&ledger, &later)), Fault::Busy);
+        go_on.send(()).unwrap();
+        later_claim.await.unwrap().unwrap();
+        drop(fence.admit(&ledger, &later).unwrap());
     }
 
     /// Another process may have opened the file by then, and have raised a mark.

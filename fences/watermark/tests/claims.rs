@@ -75,6 +75,12 @@ async fn tokens_of_another_lease_and_from_the_future_change_nothing() {
     ] {
         assert!(matches!(foreign, FenceError::Foreign { .. }), "{foreign}");
     }
+    // Nor where there is a mark.
+    let far = fence
+        .claim(&ledger(), &term(now + 2 * 86_400_000))
+        .await
+        .unwrap_err();
+    assert!(matches!(far, FenceError::Future { .. }), "{far}");
     drop(fence.admit(&ledger(), &term(now)).unwrap());
 }
 

@@ -8,7 +8,16 @@ use tenure_mutants::{PARTS_TABLE, check_part_rows, part_rows};
 /// Fewest rows of each part.
 const ROWS_MIN: usize = 6;
 
-const PARTS: [&str; 7] = ["etcd", "mongodb", "mysql", "nats", "postgres", "redis", "sqlite"];
+const PARTS: [&str; 8] = [
+    "etcd",
+    "mongodb",
+    "mysql",
+    "nats",
+    "postgres",
+    "redis",
+    "sqlite",
+    "watermark",
+];
 
 fn of_workspace(file: &str) -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -45,10 +45,12 @@ pub(super) fn build(copy: &PartCopy, part: &Part) -> Result<Built, Error> {
     }
     let manifest = format!("/{}/Cargo.toml", part.folder);
     let messages = String::from_utf8_lossy(&output.stdout);
-    let programs: Vec<PathBuf> = messages
+    let mut programs: Vec<PathBuf> = messages
         .lines()
         .filter_map(|line| program(line, &manifest))
         .collect();
+    // They are told of as they get ready, in any order.
+    programs.sort_unstable();
     if programs.is_empty() {
         return Ok(Err(format!(
             "cargo tells of no program of tests of {}",

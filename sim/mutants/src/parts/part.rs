@@ -33,3 +33,11 @@ pub(super) const NATS: &Part = store!("nats");
 pub(super) const POSTGRES: &Part = store!("postgres");
 pub(super) const REDIS: &Part = store!("redis");
 pub(super) const SQLITE: &Part = store!("sqlite");
+
+/// The fence in a process.
+pub(super) const WATERMARK: &Part = &Part {
+    name: "watermark",
+    folder: "fences/watermark",
+    package: "tenure-watermark",
+    arguments: &["--all-features", "--lib"],
+};

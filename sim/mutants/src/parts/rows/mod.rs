@@ -7,8 +7,9 @@ mod nats;
 mod postgres;
 mod redis;
 mod sqlite;
+mod watermark;
 
-use super::part::{ETCD, MONGODB, MYSQL, NATS, POSTGRES, REDIS, SQLITE};
+use super::part::{ETCD, MONGODB, MYSQL, NATS, POSTGRES, REDIS, SQLITE, WATERMARK};
 use super::{Part, PartRow};
 use std::sync::LazyLock;
 
@@ -59,6 +60,7 @@ static ROWS: LazyLock<Vec<PartRow>> = LazyLock::new(|| {
         (MONGODB, mongodb::ROWS),
         (ETCD, etcd::ROWS),
         (NATS, nats::ROWS),
+        (WATERMARK, watermark::ROWS),
     ];
     let rows = parts
         .into_iter()

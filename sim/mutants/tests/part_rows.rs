@@ -8,8 +8,9 @@ use tenure_mutants::{PARTS_TABLE, check_part_rows, part_rows};
 /// Fewest rows of each part.
 const ROWS_MIN: usize = 6;
 
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 9] = [
     "etcd",
+    "http",
     "mongodb",
     "mysql",
     "nats",

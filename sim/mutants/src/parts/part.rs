@@ -41,3 +41,11 @@ pub(super) const WATERMARK: &Part = &Part {
     package: "tenure-watermark",
     arguments: &["--all-features", "--lib"],
 };
+
+/// The fence over HTTP.
+pub(super) const HTTP: &Part = &Part {
+    name: "http",
+    folder: "fences/http",
+    package: "tenure-http",
+    arguments: &[],
+};

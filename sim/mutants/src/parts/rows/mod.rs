@@ -1,6 +1,7 @@
 //! What is planted, by part.
 
 mod etcd;
+mod http;
 mod mongodb;
 mod mysql;
 mod nats;
@@ -9,7 +10,7 @@ mod redis;
 mod sqlite;
 mod watermark;
 
-use super::part::{ETCD, MONGODB, MYSQL, NATS, POSTGRES, REDIS, SQLITE, WATERMARK};
+use super::part::{ETCD, HTTP, MONGODB, MYSQL, NATS, POSTGRES, REDIS, SQLITE, WATERMARK};
 use super::{Part, PartRow};
 use std::sync::LazyLock;
 
@@ -61,6 +62,7 @@ static ROWS: LazyLock<Vec<PartRow>> = LazyLock::new(|| {
         (ETCD, etcd::ROWS),
         (NATS, nats::ROWS),
         (WATERMARK, watermark::ROWS),
+        (HTTP, http::ROWS),
     ];
     let rows = parts
         .into_iter()

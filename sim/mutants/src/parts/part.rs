@@ -49,3 +49,11 @@ pub(super) const HTTP: &Part = &Part {
     package: "tenure-http",
     arguments: &[],
 };
+
+/// The library: belief, elections, locks. Without the stores that it would only pass on.
+pub(super) const DRIVER: &Part = &Part {
+    name: "driver",
+    folder: "tenure",
+    package: "tenure",
+    arguments: &["--features", "metrics", "--lib"],
+};

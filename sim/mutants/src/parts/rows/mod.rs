@@ -1,7 +1,9 @@
 //! What is planted, by part.
 
+mod driver;
 mod etcd;
 mod http;
+mod locks;
 mod mongodb;
 mod mysql;
 mod nats;
@@ -10,7 +12,7 @@ mod redis;
 mod sqlite;
 mod watermark;
 
-use super::part::{ETCD, HTTP, MONGODB, MYSQL, NATS, POSTGRES, REDIS, SQLITE, WATERMARK};
+use super::part::{DRIVER, ETCD, HTTP, MONGODB, MYSQL, NATS, POSTGRES, REDIS, SQLITE, WATERMARK};
 use super::{Part, PartRow};
 use std::sync::LazyLock;
 
@@ -63,6 +65,8 @@ static ROWS: LazyLock<Vec<PartRow>> = LazyLock::new(|| {
         (NATS, nats::ROWS),
         (WATERMARK, watermark::ROWS),
         (HTTP, http::ROWS),
+        (DRIVER, driver::ROWS),
+        (DRIVER, locks::ROWS),
     ];
     let rows = parts
         .into_iter()

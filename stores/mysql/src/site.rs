@@ -27,6 +27,8 @@ const WITHOUT_A_KEY: u16 = 1175;
 
 const ALLOW_CHANGES_WITHOUT_A_KEY: &str = "SET SESSION sql_safe_updates = OFF";
 
+const REFUSE_CHANGES_WITHOUT_A_KEY: &str = "SET SESSION sql_safe_updates = ON";
+
 /// The connections of one store, and what is known of its server.
 pub(crate) struct Site {
     pub(crate) dial: Arc<Dial>,
@@ -196,23 +198,20 @@ async fn answered(session: &mut Session, short: Option<&Short>, statement: &str)
             shortly: true,
         });
     }
-    let answer = match to_the_last_word(conn, statement).await {
+    match to_the_last_word(conn, statement).await {
         Err(Error::Server(refusal)) if refusal.code == WITHOUT_A_KEY => {
             conn.query_drop(ALLOW_CHANGES_WITHOUT_A_KEY).await?;
-            to_the_last_word(conn, statement).await
+            let answer = to_the_last_word(conn, statement).await;
+            // Also after a refusal: behind a pooler another program has the session next.
+            let set_back = conn.query_drop(REFUSE_CHANGES_WITHOUT_A_KEY).await;
+            answer.and_then(|answered| set_back.map(|()| answered))
         }
         answer => answer,
-    };
-    let rows = answer?;
-    Ok(Answered {
-        rows,
-        changed: conn.affected_rows(),
-        shortly: false,
-    })
+    }
 }
 
 /// An error of the commit comes after the rows.
-async fn to_the_last_word(conn: &mut Conn, statement: &str) -> Result<Vec<Row>, Error> {
+async fn to_the_last_word(conn: &mut Conn, statement: &str) -> Result<Answered, Error> {
     // Of all that it answers: several statements may have been sent as one.
     let mut answer = conn.query_iter(statement).await?;
     let mut rows = Vec::new();
@@ -220,5 +219,49 @@ async fn to_the_last_word(conn: &mut Conn, statement: &str) -> Result<Vec<Row>, 
         rows.extend(answer.collect::<Row>().await?);
     }
     answer.drop_result().await?;
-    Ok(rows)
+    Ok(Answered {
+        rows,
+        changed: conn.affected_rows(),
+        shortly: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::answered;
+    use crate::connect::site;
+    use crate::url::StoreUrl;
+    use mysql_async::prelude::Queryable as _;
+    use tenure_testkit::Mariadb;
+
+    /// Behind a pooler the session is another program's next, which relies on it as on a net.
+    #[tokio::test]
+    async fn session_refuses_changes_without_a_key_as_before_when_a_request_was_let_make_some() {
+        let server = Mariadb::shared().await;
+        let url = StoreUrl::parse(&server.uri_of("mysql")).unwrap_or_else(|error| panic!("{error}"));
+        let site = site(url);
+        let entered = site.renewals.enter(&site.dial, "the session").await;
+        let mut under_way = entered.unwrap_or_else(|error| panic!("{error}"));
+        for statement in [
+            "SET SESSION sql_mode = 'STRICT_ALL_TABLES'",
+            "SET SESSION sql_safe_updates = ON",
+            "CREATE TEMPORARY TABLE careful (number INT)",
+            "INSERT INTO careful VALUES (1)",
+        ] {
+            let asked = under_way.session().conn().query_drop(statement).await;
+            asked.unwrap_or_else(|error| panic!("{statement}: {error}"));
+        }
+        for (statement, changed) in [
+            ("UPDATE careful SET number = 2", Some(1)),
+            ("UPDATE careful SET number = 'none'", None),
+        ] {
+            let answer = answered(under_way.session(), None, statement).await;
+            assert_eq!(answer.ok().map(|answer| answer.changed), changed, "{statement}");
+            let asked = under_way
+                .session()
+                .conn()
+                .query_first("SELECT @@SESSION.sql_safe_updates");
+            assert_eq!(asked.await.ok().flatten(), Some(1), "{statement}");
+        }
+    }
 }

@@ -15,8 +15,8 @@ use std::time::Duration;
 use tenure_core::{Answer, Fault, Scope, StoreError, Watch, WatchEvent, WatchSource};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
-use tokio_postgres::AsyncMessage;
 use tokio_postgres::types::Type;
+use tokio_postgres::{AsyncMessage, Client, SimpleQueryMessage};
 
 /// Events that may wait for a slow reader. When it is full, the reader is told of a gap instead.
 const EVENTS_WAITING_MAX: usize = 256;
@@ -26,6 +26,13 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// How long it may take to say so to a watch that is about to begin, or to be proven: there must be time left for another connection.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How long connecting waits for a second notification of its own, which comes where the first was not heard by chance. Longer, as
+/// nothing but time tells that it does not come.
+const SECOND_PROOF_TIME_MAX: Duration = Duration::from_secs(3);
+
+/// How often a pooler is asked for the session in which it has left a `LISTEN`. It gives the one that was used last, mostly.
+const UNLISTENS_MAX: usize = 10;
 
 /// How long connecting waits for its own notification, from when the connection that listens has answered what was asked after it:
 /// the server tells it before. Behind a transaction-mode pooler it never comes.
@@ -38,6 +45,8 @@ pub(crate) struct Listener {
     live: Arc<Live>,
     audience: Arc<Audience>,
     heartbeat: AbortHandle,
+    /// The process that has run the `LISTEN`.
+    process: Option<String>,
 }
 
 impl Listener {
@@ -63,18 +72,37 @@ impl Listener {
         });
         let live = Arc::new(Live::new(client, None, driver.abort_handle(), dial, host));
         let mut asking = UnderWay::begin(Arc::clone(&live)).await;
-        let listen = format!("LISTEN {}", quoted(&channel(&dial.url.schema)));
-        let listening = tokio::time::timeout(dial.time_max, asking.client().batch_execute(&listen)).await;
+        let listen = run_by("LISTEN", asking.client(), &dial.url.schema);
+        let listening = tokio::time::timeout(dial.time_max, listen).await;
         let late = |_| timed_out(Deed::Read, "", &dial.place, dial.time_max);
         let listening = listening.map_err(late)?;
         asking.answered();
-        listening.map_err(|error| store_error(&error, Deed::Read, "", &dial.place))?;
+        let process = listening.map_err(|error| store_error(&error, Deed::Read, "", &dial.place))?;
         let heartbeat = tokio::spawn(beat(Arc::clone(&live), Arc::clone(&audience))).abort_handle();
         Ok(Arc::new(Self {
             live,
             audience,
             heartbeat,
+            process,
         }))
+    }
+
+    /// Takes the `LISTEN` back, which behind a pooler is left in a session of others: they would hear what is not theirs, and one of
+    /// them that stays in a transaction would keep the queue of notifications from being cut.
+    async fn take_back(&self, schema: &str) {
+        let mut asking = UnderWay::begin(Arc::clone(&self.live)).await;
+        let taking_back = async {
+            for _session in 0..UNLISTENS_MAX {
+                match run_by("UNLISTEN", asking.client(), schema).await {
+                    Ok(process) if process != self.process => {}
+                    Ok(_) | Err(_) => return,
+                }
+            }
+        };
+        // What it does not come to in this time, the pooler does when it closes the session.
+        if tokio::time::timeout(ANSWER_TIME_MAX, taking_back).await.is_ok() {
+            asking.answered();
+        }
     }
 
     /// Whether a further watch may begin on it.
@@ -124,6 +152,16 @@ async fn beat(live: Arc<Live>, audience: Arc<Audience>) {
     }
 }
 
+/// Runs this on the channel, and tells by which process: both are one transaction, and so of one session.
+async fn run_by(verb: &str, client: &Client, schema: &str) -> Result<Option<String>, tokio_postgres::Error> {
+    let statements = format!("{verb} {}; SELECT pg_backend_pid()", quoted(&channel(schema)));
+    let answers = client.simple_query(&statements).await?;
+    Ok(answers.iter().find_map(|answer| match answer {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    }))
+}
+
 async fn answers(live: &Live) -> bool {
     let asked = tokio::time::timeout(HEARTBEAT, live.client.batch_execute(""));
     matches!(asked.await, Ok(Ok(())))
@@ -142,12 +180,11 @@ impl Site {
             (listener, arrived) = self.send_proof().await?;
             listener.answer(&self.place).await?;
         }
-        if tokio::time::timeout(PROOF_TIME_MAX, arrived.notified())
-            .await
-            .is_ok()
-        {
+        let arrives = tokio::time::timeout(PROOF_TIME_MAX, arrived.notified()).await;
+        if arrives.is_ok() && self.arrives_unasked().await? {
             self.watch = WatchSource::Push;
         } else {
+            listener.take_back(&self.dial.url.schema).await;
             self.listener.forget();
             tracing::info!(
                 place = %self.place,
@@ -156,6 +193,14 @@ impl Site {
             );
         }
         Ok(())
+    }
+
+    /// Whether a notification arrives while nothing is asked on the connection that listens. A pooler may have given it the very
+    /// session that is notified, to answer with: it would have heard the first one, and hear no other.
+    async fn arrives_unasked(&self) -> Result<bool, StoreError> {
+        let (_listener, arrived) = self.send_proof().await?;
+        let arrives = tokio::time::timeout(SECOND_PROOF_TIME_MAX, arrived.notified()).await;
+        Ok(arrives.is_ok())
     }
 
     /// Sends a notification of its own to the connection that listens, which tells when it arrives.

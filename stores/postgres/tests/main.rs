@@ -25,6 +25,7 @@ mod notifiers;
 mod partition;
 mod pooler;
 mod pooler_crossing;
+mod pooler_listening;
 mod prepared;
 mod quick;
 mod search_path;

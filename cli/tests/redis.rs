@@ -3,6 +3,7 @@
 use crate::common::journeys;
 use crate::common::{SOON, Sandbox, exit_code, json, until_watched};
 use crate::deadline::numbered;
+use crate::endpoint::metric;
 use std::time::Duration;
 use tenure_testkit::{
     Fault, FaultProxy, Process, RedisBuild, RedisOptions, RedisSentinels, RedisServer, SelfSigned,
@@ -409,4 +410,35 @@ fn doctor_sees_the_servers_clock_step() {
         let bad = |line: &String| line.starts_with("bad") && line.contains(told);
         assert!(lines.iter().any(bad), "{lines:?}");
     }
+}
+
+/// Nothing else ends then, and a password that was changed for good is refused until a person acts.
+#[test]
+fn a_login_that_is_refused_later_is_told_also_to_who_hears_errors_alone_and_is_tried_on() {
+    let server = durable();
+    let ask = |command: &str| {
+        let answer = server.ask(command).unwrap();
+        assert!(!answer.starts_with('-'), "{command}: {answer}");
+    };
+    ask("ACL SETUSER app on >right allkeys allchannels +@all");
+    let of_app = format!("redis://app:right@{}", server.address());
+    let (holder, sandbox) = (
+        Sandbox::at("redis-refused-holder", &server.url()),
+        Sandbox::at("redis-refused", &of_app),
+    );
+    let held = holder.run(&["--ttl", "5s"], "job", "sleep 300");
+    holder.until_held("job");
+    let address = format!("127.0.0.1:{}", free_port());
+    let options = ["run", "--quiet", "--ttl", "5s", "--metrics", &address];
+    let waiting = sandbox.start(&[&options[..], &["job", "--", "true"]].concat());
+    eventually(SOON, "a standby", || {
+        metric(&address, "leader_status{lease=\"job\"}") == Some(0.0)
+    });
+    ask("ACL SETUSER app resetpass >another");
+    ask("CLIENT KILL USER app");
+    held.kill_all_at_once();
+    let told = waiting.wait_for_line("trying on", SOON).unwrap();
+    assert!(told.text.contains("check user and password"), "{}", told.text);
+    ask("ACL SETUSER app resetpass >right");
+    assert_eq!(exit_code(&waiting), 0);
 }

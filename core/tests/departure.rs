@@ -292,6 +292,24 @@ fn a_release_that_only_a_person_can_mend_is_not_repeated() {
     ));
 }
 
+/// The lease would last out its ttl, though the directory behind the store is back in a moment.
+#[test]
+fn a_release_whose_login_is_refused_is_repeated() {
+    let mut harness = Harness::leading();
+    let release = only(harness.work_ended(5));
+    harness.answer(release.id, Reply::Released(vec![Err(refused_login())]));
+    let again = harness.run_to_request();
+    harness.answer(again.id, Reply::Released(vec![Ok(Released::Vacated)]));
+    assert!(harness.engine.is_idle());
+    assert!(matches!(
+        harness.events.last(),
+        Some(Event::Departed {
+            departure: Departure::Answered(Released::Vacated),
+            ..
+        })
+    ));
+}
+
 /// What was told of releases that failed, in this order.
 fn failures(harness: &Harness) -> Vec<(StoreError, Duration)> {
     let told = harness.events.iter().filter_map(|event| match event {

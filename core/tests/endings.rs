@@ -60,7 +60,7 @@ fn no_answer_ends_the_term_at_the_deadline_and_not_before() {
 
 #[test]
 fn errors_end_a_term_at_the_deadline_even_those_that_a_person_must_mend() {
-    for error in [unreachable(), forbidden()] {
+    for error in [unreachable(), refused_login(), forbidden()] {
         let mut harness = Harness::leading();
         let until = harness.until();
         while harness.now < until {
@@ -74,14 +74,30 @@ fn errors_end_a_term_at_the_deadline_even_those_that_a_person_must_mend() {
 
 #[test]
 fn errors_never_end_a_campaign() {
-    let mut harness = Harness::new();
-    let mut request = harness.campaign_once();
-    for _ in 0..1000 {
-        harness.answer(request.id, Reply::Acquired(Err(unreachable())));
-        request = harness.run_to_request();
+    for error in [unreachable(), refused_login()] {
+        let mut harness = Harness::new();
+        let mut request = harness.campaign_once();
+        for _ in 0..1000 {
+            harness.answer(request.id, Reply::Acquired(Err(error.clone())));
+            request = harness.run_to_request();
+        }
+        harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
+        assert!(harness.leads());
     }
-    harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
-    assert!(harness.leads());
+}
+
+/// Each is told with its reason: what goes on for ever must be seen.
+#[test]
+fn a_login_that_is_refused_is_told_and_tried_again() {
+    let mut harness = Harness::new();
+    let request = harness.campaign_once();
+    harness.answer(request.id, Reply::Acquired(Err(refused_login())));
+    let told = harness.events.last();
+    assert!(
+        matches!(told, Some(Event::AttemptFailed { error, .. }) if *error == refused_login()),
+        "{told:?}"
+    );
+    harness.run_to_request();
 }
 
 #[test]

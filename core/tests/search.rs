@@ -152,6 +152,14 @@ fn a_search_that_only_a_person_can_mend_ends_at_once() {
 }
 
 #[test]
+fn a_search_whose_login_is_refused_goes_on() {
+    let (mut harness, _, look) = searching();
+    fail(&mut harness, &look, refused_login());
+    assert!(!harness.engine.is_idle());
+    harness.run_to_request();
+}
+
+#[test]
 fn a_lease_of_this_process_by_another_attempt_is_left_alone() {
     let (mut harness, attempt, look) = searching();
     let later = Lease {

@@ -2,8 +2,9 @@
 use crate::harness::counting::Counting;
 use crate::harness::{Site, lock_timing, long_lock_timing, pass_on, soon};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tenure::contract::{Answer, Fault, LeasePage, Page};
+use tenure::contract::{Acquire, Acquired, Answer, Fault, LeasePage, Page};
 use tenure::{
     Fairness, LeaseStore, LockError, LockManager, LockTimingOptions, ReleaseOutcome, SharedStore, StoreError,
 };
@@ -145,4 +146,62 @@ async fn a_patience_that_ends_while_a_lock_is_handed_on_tells_of_no_outage() {
         }
     }
     panic!("the machine stood still in each of {ROUNDS_MAX} rounds");
+}
+
+/// A real store that refuses the login for the first requests, as one behind which a directory is away.
+struct RefusedAtFirst {
+    inner: SharedStore,
+    refusals_left: AtomicU32,
+}
+
+impl RefusedAtFirst {
+    fn is_refused(&self) -> Option<StoreError> {
+        let less = |left: u32| left.checked_sub(1);
+        let counted = self
+            .refusals_left
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+        let refusal = || StoreError::not_applied(Fault::Unauthenticated, "the credentials were refused");
+        counted.ok().map(|_before| refusal())
+    }
+}
+
+impl LeaseStore for RefusedAtFirst {
+    pass_on!(traits, renew, release, ask, get, watch, examine, run_beside);
+
+    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
+        match self.is_refused() {
+            Some(refusal) => Box::pin(std::future::ready(Err(refusal))),
+            None => self.inner.acquire(request),
+        }
+    }
+
+    fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
+        match self.is_refused() {
+            Some(refusal) => Box::pin(std::future::ready(Err(refusal))),
+            None => self.inner.list(page),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_login_that_is_refused_for_a_while_ends_no_wait_for_a_lock() {
+    for fairness in [Fairness::Barging, Fairness::Fair] {
+        let site = Site::new();
+        let store = Arc::new(RefusedAtFirst {
+            inner: site.store(),
+            refusals_left: AtomicU32::new(2),
+        });
+        let builder = LockManager::builder(store.clone()).fairness(fairness);
+        let manager = builder.timing(long_lock_timing()).build().unwrap();
+        match soon("one look", manager.try_lock("a")).await {
+            Err(LockError::Store(error)) => assert_eq!(error.fault, Fault::Unauthenticated, "{error}"),
+            other => panic!("{other:?}"),
+        }
+        let lock = soon("the lock", manager.lock("a")).await.unwrap();
+        assert_eq!(store.refusals_left.load(Ordering::SeqCst), 0);
+        drop(lock);
+        // In a queue whose order cannot be read.
+        store.refusals_left.store(3, Ordering::SeqCst);
+        drop(soon("the lock", manager.lock("a")).await.unwrap());
+    }
 }

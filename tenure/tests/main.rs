@@ -69,6 +69,8 @@ mod opening;
 mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod refused_login;
 mod registry;
 mod root_names;
 #[cfg(any(

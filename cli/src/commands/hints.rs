@@ -59,7 +59,7 @@ async fn pass_on<'a>(
                     hint();
                 }
             }
-            Err(error) if error.fault.is_misconfiguration() => return,
+            Err(error) if error.fault.is_final() => return,
             Err(_) => {}
         }
         sleep(RETRY_EVERY).await;

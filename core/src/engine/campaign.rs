@@ -32,7 +32,7 @@ impl Engine {
         self.seats.insert(name, Seat::Campaign(campaign));
     }
 
-    /// Ends a campaign, by command or for a misconfiguration.
+    /// Ends a campaign, by command or for what only a person can mend.
     pub(super) fn withdraw(
         &mut self,
         now: Moment,
@@ -217,7 +217,7 @@ impl Engine {
             return;
         };
         campaign.unresolved |= error.certainty == Certainty::Unknown;
-        if error.fault.is_misconfiguration() {
+        if error.fault.is_final() {
             self.withdraw(now, name, Some(error), actions);
             return;
         }

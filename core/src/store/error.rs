@@ -11,7 +11,8 @@ pub enum Fault {
     Busy,
     /// No space left. A held lease may end at its deadline; nothing is granted.
     Full,
-    /// The store refused the credentials. A misconfiguration: an operator must act.
+    /// The store refused the credentials. A misconfiguration, as far as it tells: an operator must act. The one that is not
+    /// [final](Self::is_final).
     Unauthenticated,
     /// The credentials lack a privilege. A misconfiguration.
     Forbidden,
@@ -28,8 +29,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether only a person can mend it, so that trying again is useless. Such a fault ends a campaign;
-    /// no other fault does. It never ends a term before its deadline.
+    /// Whether only a person can mend it, as far as the store tells. Who is told so when a store is opened does not try again; what
+    /// it ends later, [`is_final`](Self::is_final) says.
     #[must_use]
     pub fn is_misconfiguration(self) -> bool {
         match self {
@@ -41,6 +42,18 @@ impl Fault {
             | Self::Invalid => true,
             Self::Unreachable | Self::TimedOut | Self::Busy | Self::Full | Self::Internal => false,
         }
+    }
+
+    /// Whether trying again is useless. Such a fault ends a campaign, the wait for a lock and the tries of a release; no other fault
+    /// does. It never ends a term before its deadline.
+    ///
+    /// It is what only a person can mend ([`is_misconfiguration`](Self::is_misconfiguration)), but for a login that is refused. Whoever asks for a
+    /// lease was let in when the store was opened. What refuses the same credentials later may be a service behind the store that
+    /// is away for a moment (a directory, the servers that keep the users), in the very words of a wrong password; and each
+    /// candidate that loses its connection meanwhile would be out for good.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        self.is_misconfiguration() && self != Self::Unauthenticated
     }
 
     /// Its kind in a word, as metrics, logs and the command's JSON have it.

@@ -86,6 +86,14 @@ pub fn forbidden() -> StoreError {
     StoreError::not_applied(Fault::Forbidden, "lease \"job\": no privilege to write")
 }
 
+/// As a store says it of a wrong password, and of a directory behind it that is away.
+pub fn refused_login() -> StoreError {
+    StoreError::not_applied(
+        Fault::Unauthenticated,
+        "lease \"job\": the credentials were refused",
+    )
+}
+
 pub struct Harness {
     pub engine: Engine,
     pub now: Moment,

@@ -60,7 +60,7 @@ pub fn end_has_a_reason(
 /// # Errors
 /// [`Breach`](super::Breach) if it is not.
 pub fn campaign_end_is_a_misconfiguration(error: &StoreError) -> Verdict {
-    hold(&CAMPAIGN_LAW, error.fault.is_misconfiguration(), || {
+    hold(&CAMPAIGN_LAW, error.fault.is_final(), || {
         format!("a campaign ended by {:?}", error.fault)
     })
 }

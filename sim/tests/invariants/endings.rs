@@ -35,8 +35,10 @@ fn an_end_without_a_reason_is_a_breach() {
 fn a_campaign_that_ends_by_a_passing_error_is_a_breach() {
     let error = |fault| StoreError::not_applied(fault, "");
     sound(campaign_end_is_a_misconfiguration(&error(Fault::Forbidden)));
-    let verdict = campaign_end_is_a_misconfiguration(&error(Fault::Unreachable));
-    broken(verdict, "only-a-misconfiguration-ends-a-campaign");
+    for fault in [Fault::Unreachable, Fault::Unauthenticated] {
+        let verdict = campaign_end_is_a_misconfiguration(&error(fault));
+        broken(verdict, "only-a-misconfiguration-ends-a-campaign");
+    }
 }
 
 #[test]

@@ -61,7 +61,9 @@ pub fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration, chec
 #[must_use]
 pub fn none_lets_in(failed: Vec<StoreError>) -> StoreError {
     let passing = failed.iter().rfind(|error| !error.fault.is_misconfiguration());
+    let refused = failed.iter().rfind(|error| !error.fault.is_final());
     let fault = passing
+        .or(refused)
         .or(failed.last())
         .map_or(Fault::Invalid, |error| error.fault);
     let mut told: Vec<String> = failed.into_iter().map(|error| error.message).collect();

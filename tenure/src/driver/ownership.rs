@@ -42,7 +42,7 @@ impl Driver {
     /// As an attempt that failed: only an error that a person must mend ends the campaign, and after others it is made again, ever
     /// more seldom.
     fn look_failed(&mut self, name: LeaseName, error: StoreError) {
-        if error.fault.is_misconfiguration() {
+        if error.fault.is_final() {
             return self.tell(Event::CampaignEnded { name, error });
         }
         let failures = self.places.get_mut(&name).map_or(0, Place::note_failed_look);

@@ -230,7 +230,7 @@ impl Shared {
                 Ok(Ahead::Somebody(before)) => Some(before),
                 Ok(Ahead::Never) => None,
                 Ok(Ahead::Lost) => return Ok(false),
-                Err(error) if error.fault.is_misconfiguration() => return Err(LockError::Store(error)),
+                Err(error) if error.fault.is_final() => return Err(LockError::Store(error)),
                 Err(_) => {
                     select! {
                         biased;

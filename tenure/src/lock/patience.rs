@@ -39,9 +39,7 @@ impl Shared {
                 Ok(Err(LockError::Held(lease))) => Some(Obstacle::Held(lease)),
                 Ok(Err(LockError::HeldHere(_) | LockError::OthersWait(_))) | Err(_) => None,
                 // A failing store does not end a wait, for which there must be time.
-                Ok(Err(LockError::Store(error)))
-                    if !left().is_zero() && !error.fault.is_misconfiguration() =>
-                {
+                Ok(Err(LockError::Store(error))) if !left().is_zero() && !error.fault.is_final() => {
                     Some(Obstacle::Store(error))
                 }
                 Ok(outcome) => return outcome,

@@ -57,7 +57,7 @@ impl Story {
                     // Nothing ends the waiting for a store that is mistyped: that is said to whoever wants to hear errors alone.
                     let hearers = match (patience, self.is_open) {
                         (Patience::Endless, false) => Hearers::AlsoQuiet,
-                        _ => Hearers::NotQuiet,
+                        _ => Hearers::of(&error),
                     };
                     say_failed(&name, &error, retry_in, voice, hearers);
                 }
@@ -79,7 +79,7 @@ impl Story {
             } => {
                 if !is_known(self.of_queue.as_ref(), &error) {
                     self.told = true;
-                    say_failed(&name, &error, retry_in, voice, Hearers::NotQuiet);
+                    say_failed(&name, &error, retry_in, voice, Hearers::of(&error));
                 }
                 Some(Obstacle::Store(error))
             }
@@ -136,6 +136,17 @@ enum Hearers {
     /// Whoever wants to hear errors alone, too.
     AlsoQuiet,
     NotQuiet,
+}
+
+impl Hearers {
+    /// Who is told of an error of a store that has answered before. A login that is refused is tried on, and may be refused until a
+    /// person acts.
+    fn of(error: &StoreError) -> Self {
+        match error.fault.is_misconfiguration() {
+            true => Self::AlsoQuiet,
+            false => Self::NotQuiet,
+        }
+    }
 }
 
 fn say_failed(name: &LeaseName, error: &StoreError, retry_in: Duration, voice: Voice, hearers: Hearers) {

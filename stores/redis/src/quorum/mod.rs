@@ -113,14 +113,18 @@ impl Quorum {
     }
 
     fn too_few(&self, subject: &str, how: &str, errors: &[StoreError], effect: Effect) -> StoreError {
-        // A mistake that only a person can mend is told as such only where it stands in the way of every majority.
-        let lasting: Vec<&StoreError> = errors
-            .iter()
-            .filter(|error| error.fault.is_misconfiguration())
-            .collect();
-        let told = match self.blocks(lasting.len()) {
-            true => lasting.first().copied(),
-            false => errors.iter().find(|error| !error.fault.is_misconfiguration()),
+        // A mistake that only a person can mend is told as such only where it stands in the way of every majority; and so is one
+        // that is final, beside logins that are refused.
+        let stands_in_the_way = |is_such: fn(Fault) -> bool| {
+            let such = errors.iter().filter(|error| is_such(error.fault)).count();
+            self.blocks(such)
+        };
+        let told = if stands_in_the_way(Fault::is_final) {
+            errors.iter().find(|error| error.fault.is_final())
+        } else if stands_in_the_way(Fault::is_misconfiguration) {
+            errors.iter().find(|error| error.fault == Fault::Unauthenticated)
+        } else {
+            errors.iter().find(|error| !error.fault.is_misconfiguration())
         };
         let unsure = effect == Effect::Possible || unsure(errors) > 0;
         let why = told.map_or_else(String::new, |error| format!("; one says: {}", error.message));

@@ -228,7 +228,7 @@ impl Checker {
                 // The next answer says what became of it.
                 Some(Ok(Acquired::Superseded) | Err(_)) | None => Told::GivenUp,
             };
-            let misconfigured = matches!(result, Some(Err(error)) if error.fault.is_misconfiguration());
+            let misconfigured = matches!(result, Some(Err(error)) if error.fault.is_final());
             if !misconfigured {
                 self.due.push((name.clone(), Due::Inherit { token, told }));
             }
@@ -264,7 +264,7 @@ impl Checker {
             }
             Some(Err(error)) => {
                 campaign.unresolved |= error.certainty == Certainty::Unknown;
-                if error.fault.is_misconfiguration() {
+                if error.fault.is_final() {
                     self.withdraw(name, true);
                 }
             }

@@ -4,12 +4,13 @@ use crate::harness::{Site, pass_on, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tenure::contract::{Answer, Event, Fault, Lease, Scope, Watch, WatchEvent};
+use tenure::contract::{Acquire, Acquired, Answer, Event, Fault, Lease, Scope, Watch, WatchEvent};
 use tenure::{
     LeaseName, LeaseStore, LockManager, LockTiming, LockTimingOptions, ReleaseOutcome, SharedStore,
     StoreError,
 };
 use tenure_testkit::eventually_async;
+use tokio::sync::watch;
 
 /// How the first watch of a store fails.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -149,6 +150,93 @@ async fn a_watch_that_is_refused_is_asked_for_ever_more_seldom() {
     let pauses = options.back_off_base * (2_u32.pow(ASKS - 1) - 1);
     assert!(began.elapsed() >= pauses, "{:?}", began.elapsed());
     waiting.abort();
+}
+
+/// A real store that is away when a test says so: its attempts fail and its watches break.
+struct Away {
+    inner: SharedStore,
+    is_away: watch::Sender<bool>,
+    watches: AtomicU32,
+}
+
+fn away() -> StoreError {
+    StoreError::not_applied(Fault::Unreachable, "it is away")
+}
+
+impl LeaseStore for Away {
+    pass_on!(traits, renew, release, ask, get, list, examine, run_beside);
+
+    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
+        match *self.is_away.borrow() {
+            true => Box::pin(std::future::ready(Err(away()))),
+            false => self.inner.acquire(request),
+        }
+    }
+
+    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        let begun: Result<Box<dyn Watch>, _> = match *self.is_away.borrow() {
+            true => Err(away()),
+            false => {
+                self.watches.fetch_add(1, Ordering::SeqCst);
+                Ok(Box::new(BreaksWhenAway(self.is_away.subscribe())))
+            }
+        };
+        Box::pin(std::future::ready(begun))
+    }
+}
+
+struct BreaksWhenAway(watch::Receiver<bool>);
+
+impl Watch for BreaksWhenAway {
+    fn next(&mut self) -> Answer<'_, Result<WatchEvent, StoreError>> {
+        Box::pin(async move {
+            let _gone_as_well = self.0.wait_for(|is_away| *is_away).await;
+            Err(away())
+        })
+    }
+}
+
+/// A release just after an outage, when people hand over what they had put off, is heard.
+#[tokio::test]
+async fn a_watch_that_broke_is_back_when_the_store_is_and_not_when_its_pause_is_over() {
+    /// That is all of it: no watch is begun anew before.
+    const PAUSE: Duration = Duration::from_secs(10);
+    const ROUNDS_MAX: u32 = 5;
+    let site = Site::new();
+    let options = LockTimingOptions {
+        back_off_base: Duration::from_secs(3600),
+        back_off_max: Duration::from_secs(3600),
+        ..LockTimingOptions::new(Duration::from_secs(240))
+    };
+    let timing = options.check().unwrap();
+    let holder = LockManager::builder(site.store()).timing(timing).build().unwrap();
+    let _lock = soon("the lock", holder.lock("a")).await.unwrap();
+    let store = Arc::new(Away {
+        inner: site.store(),
+        is_away: watch::Sender::new(false),
+        watches: AtomicU32::new(0),
+    });
+    let waiter = LockManager::builder(store.clone()).timing(timing).build();
+    let waiter = Arc::new(waiter.unwrap());
+    let waits = waiter.clone();
+    let waiting = tokio::spawn(async move { waits.lock("a").await.map(drop) });
+    for round in 1..=ROUNDS_MAX {
+        let is_watched = async || store.watches.load(Ordering::SeqCst) >= round;
+        eventually_async(Duration::from_secs(30), "a watch", is_watched).await;
+        let broke = Instant::now();
+        store.is_away.send_replace(true);
+        assert!(soon("a refusal", waiter.try_lock("b")).await.is_err());
+        store.is_away.send_replace(false);
+        drop(soon("another lock", waiter.try_lock("b")).await.unwrap());
+        let is_back = async || store.watches.load(Ordering::SeqCst) > round;
+        eventually_async(Duration::from_secs(30), "a watch", is_back).await;
+        // On a machine that stood still for so long, once more.
+        if broke.elapsed() < PAUSE {
+            waiting.abort();
+            return;
+        }
+    }
+    panic!("no sooner than its pause was over, in {ROUNDS_MAX} rounds");
 }
 
 /// A manager has so many watches at a time, and keeps them for a while when nobody needs them.

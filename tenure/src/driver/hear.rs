@@ -87,6 +87,7 @@ impl Driver {
         };
         let (about, reply) = (&sent.about, sent.reply.as_ref());
         self.plan.meter.answered(about, reply, sent.took);
+        self.watches.note(reply);
         if !about.name().is_some_and(|name| self.plan.is_place(name)) {
             self.plan.meter.counts_failure(about, reply);
         }

@@ -25,6 +25,7 @@ mod requests;
 mod row;
 #[cfg(not(feature = "metrics"))]
 mod unmetered;
+mod unwatched;
 mod watcher;
 mod watches;
 mod withdrawal;

@@ -2,9 +2,10 @@
 
 use super::caught::caught;
 use super::plan::BackOff;
+use super::unwatched::{Absence, PAUSE_MAX, Pauses};
 use crate::clock;
 use crate::registry::SharedStore;
-use crate::sync::{AtomicBool, Ordering, mpsc, oneshot, select, sleep, spawn};
+use crate::sync::{AtomicBool, Ordering, mpsc, oneshot, select, sleep, spawn, watch as told};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -15,9 +16,6 @@ use tokio::sync::mpsc::error::SendError;
 
 /// Hints that may wait for the engine; a hint more makes its watch wait, nothing is lost.
 pub(super) const HINTS_WAITING: usize = 64;
-
-/// Longest pause before a broken watch is started again.
-const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// A watch on one lease; dropping it ends it.
 pub(super) struct Watcher {
@@ -46,6 +44,7 @@ impl Watcher {
         name: &LeaseName,
         manner: Manner,
         hints: mpsc::Sender<WatchEvent>,
+        recoveries: told::Receiver<u64>,
     ) -> Self {
         let (end, ended) = oneshot::channel();
         let (store, name, listener) = (store.clone(), name.clone(), Listener::new(hints));
@@ -54,7 +53,7 @@ impl Watcher {
                 biased;
                 // Whatever it waits for, and be it for the next event of a lease to which nothing happens any more.
                 _ = ended => {}
-                () = watch(&store, &name, manner, &listener) => {}
+                () = watch(&store, &name, manner, recoveries, &listener) => {}
             }
         });
         Self { _end: end }
@@ -113,14 +112,20 @@ fn listen_alone(store: &SharedStore, scope: Scope, of: Of, meanwhile: Meanwhile)
         select! {
             biased;
             () = listener.hints.closed() => {}
-            () = keep_watching(&store, (&scope, of), meanwhile, Missed::Anything, &listener) => {}
+            () = keep_watching(&store, (&scope, of), meanwhile, Missed::Anything, None, &listener) => {}
         }
     });
     Listening { hints, stands }
 }
 
 /// Ends where nobody listens, or there is nothing more to be heard.
-async fn watch(store: &SharedStore, name: &LeaseName, manner: Manner, listener: &Listener) {
+async fn watch(
+    store: &SharedStore,
+    name: &LeaseName,
+    manner: Manner,
+    recoveries: told::Receiver<u64>,
+    listener: &Listener,
+) {
     let scope = Scope::Name(name.clone());
     let (of, meanwhile, missed) = match manner {
         Manner::Election {
@@ -143,7 +148,7 @@ async fn watch(store: &SharedStore, name: &LeaseName, manner: Manner, listener: 
         Manner::OneOfMany(back_off) => (Of::Ends, Meanwhile::Looks(back_off), Missed::Change(name)),
         Manner::Looking(back_off) => return keep_looking(look(name), back_off, &listener.hints).await,
     };
-    keep_watching(store, (&scope, of), meanwhile, missed, listener).await;
+    keep_watching(store, (&scope, of), meanwhile, missed, Some(recoveries), listener).await;
 }
 
 /// Ends where nobody listens, or the store cannot be watched and nothing is done meanwhile.
@@ -152,10 +157,11 @@ async fn keep_watching(
     (scope, of): (&Scope, Of),
     meanwhile: Meanwhile,
     mut missed: Missed<'_>,
+    recoveries: Option<told::Receiver<u64>>,
     Listener { hints, stands }: &Listener,
 ) {
-    let pause_min = meanwhile.pause_min();
-    let mut pause = pause_min;
+    let mut pauses = Pauses::new(meanwhile.pause_min(), recoveries);
+    let mut absence = Absence::default();
     // While there is no watch, from the first failure on.
     let mut looking: Option<Looking<'_>> = None;
     loop {
@@ -175,24 +181,29 @@ async fn keep_watching(
                 let began = clock::now();
                 looking = None;
                 stands.store(true, Ordering::SeqCst);
+                pauses.watched();
                 // What happened before the watch was in place may have been missed.
                 if missed.tell(store, hints).await.is_err() {
                     return;
                 }
-                while let Some(Ok(event)) = caught(async { watch.next().await }).await {
-                    pause = pause_min;
-                    let told = match event {
-                        WatchEvent::Gap => missed.tell(store, hints).await,
-                        WatchEvent::Changed { .. } => hints.send(event).await,
+                let over = loop {
+                    let event = caught(async { watch.next().await }).await;
+                    let told = match event.unwrap_or_else(|| Err(panicked())) {
+                        Ok(WatchEvent::Gap) => missed.tell(store, hints).await,
+                        Ok(event @ WatchEvent::Changed { .. }) => hints.send(event).await,
+                        Err(error) => break error,
                     };
+                    pauses.begin_anew();
                     if told.is_err() {
                         return;
                     }
-                }
+                };
                 stands.store(false, Ordering::SeqCst);
                 if was_of_use(clock::now().since(began)) {
-                    pause = pause_min;
+                    pauses.begin_anew();
+                    absence = Absence::default();
                 }
+                absence.note(scope, &over);
             }
             Err(error) if error.fault == Fault::Unsupported => {
                 if let Meanwhile::Looks(back_off) = meanwhile {
@@ -200,15 +211,14 @@ async fn keep_watching(
                 }
                 return;
             }
-            Err(error) => tracing::debug!(?scope, %error, "Watch failed"),
+            Err(error) => absence.note(scope, &error),
         }
         if let (Meanwhile::Looks(back_off), None) = (meanwhile, &looking) {
             looking = Some(Box::pin(keep_looking(missed.hint(), back_off, hints)));
         }
-        if beside(&mut looking, sleep(pause)).await.is_none() {
+        if beside(&mut looking, pauses.pass()).await.is_none() {
             return;
         }
-        pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 
@@ -241,11 +251,10 @@ enum Meanwhile {
 impl Meanwhile {
     /// The first pause before a broken watch is started again.
     fn pause_min(self) -> Duration {
-        let pause_min = match self {
+        match self {
             Self::Nothing { pause_min } => pause_min,
             Self::Looks(back_off) => back_off.base,
-        };
-        pause_min.min(PAUSE_MAX)
+        }
     }
 }
 

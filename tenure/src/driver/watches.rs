@@ -1,13 +1,14 @@
 //! Which leases are watched.
 
 use super::plan::Watching;
+use super::unwatched::Recoveries;
 use super::watcher::{HINTS_WAITING, Manner, Watcher};
 use crate::registry::SharedStore;
 use crate::sync::{AtomicBool, Ordering, mpsc};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{LeaseName, Moment, WatchEvent, WatchSource};
+use tenure_core::{LeaseName, Moment, Reply, WatchEvent, WatchSource};
 
 /// Watches of one driver at a time; leases beyond are looked at instead. A store has few: MongoDB's driver keeps
 /// a connection busy with each.
@@ -24,6 +25,7 @@ pub(super) struct Watches {
     looked_at: BTreeMap<LeaseName, Watcher>,
     hints: mpsc::Sender<WatchEvent>,
     heard: mpsc::Receiver<WatchEvent>,
+    recoveries: Recoveries,
 }
 
 struct Watched {
@@ -51,7 +53,13 @@ impl Watches {
             looked_at: BTreeMap::new(),
             hints,
             heard,
+            recoveries: Recoveries::new(),
         }
+    }
+
+    /// A request of the driver's was answered, or given up: watches that broke are begun anew when the store is seen to answer again.
+    pub(super) fn note(&mut self, reply: Option<&Reply>) {
+        self.recoveries.note(reply);
     }
 
     /// The next hint. May be dropped and called again without losing one.
@@ -151,6 +159,7 @@ impl Watches {
     }
 
     fn start(&self, name: &LeaseName, manner: Manner) -> Watcher {
-        Watcher::start(&self.store, name, manner, self.hints.clone())
+        let recoveries = self.recoveries.subscribe();
+        Watcher::start(&self.store, name, manner, self.hints.clone(), recoveries)
     }
 }

@@ -157,6 +157,7 @@ struct Away {
     inner: SharedStore,
     is_away: watch::Sender<bool>,
     watches: AtomicU32,
+    broken: Arc<AtomicU32>,
 }
 
 fn away() -> StoreError {
@@ -178,19 +179,26 @@ impl LeaseStore for Away {
             true => Err(away()),
             false => {
                 self.watches.fetch_add(1, Ordering::SeqCst);
-                Ok(Box::new(BreaksWhenAway(self.is_away.subscribe())))
+                Ok(Box::new(BreaksWhenAway {
+                    is_away: self.is_away.subscribe(),
+                    broken: self.broken.clone(),
+                }))
             }
         };
         Box::pin(std::future::ready(begun))
     }
 }
 
-struct BreaksWhenAway(watch::Receiver<bool>);
+struct BreaksWhenAway {
+    is_away: watch::Receiver<bool>,
+    broken: Arc<AtomicU32>,
+}
 
 impl Watch for BreaksWhenAway {
     fn next(&mut self) -> Answer<'_, Result<WatchEvent, StoreError>> {
         Box::pin(async move {
-            let _gone_as_well = self.0.wait_for(|is_away| *is_away).await;
+            let _gone_as_well = self.is_away.wait_for(|is_away| *is_away).await;
+            self.broken.fetch_add(1, Ordering::SeqCst);
             Err(away())
         })
     }
@@ -215,6 +223,7 @@ async fn a_watch_that_broke_is_back_when_the_store_is_and_not_when_its_pause_is_
         inner: site.store(),
         is_away: watch::Sender::new(false),
         watches: AtomicU32::new(0),
+        broken: Arc::default(),
     });
     let waiter = LockManager::builder(store.clone()).timing(timing).build();
     let waiter = Arc::new(waiter.unwrap());
@@ -222,14 +231,16 @@ async fn a_watch_that_broke_is_back_when_the_store_is_and_not_when_its_pause_is_
     let waiting = tokio::spawn(async move { waits.lock("a").await.map(drop) });
     for round in 1..=ROUNDS_MAX {
         let is_watched = async || store.watches.load(Ordering::SeqCst) >= round;
-        eventually_async(Duration::from_secs(30), "a watch", is_watched).await;
+        eventually_async(Duration::from_secs(60), "a watch", is_watched).await;
         let broke = Instant::now();
         store.is_away.send_replace(true);
+        let is_broken = async || store.broken.load(Ordering::SeqCst) >= round;
+        eventually_async(Duration::from_secs(60), "its end", is_broken).await;
         assert!(soon("a refusal", waiter.try_lock("b")).await.is_err());
         store.is_away.send_replace(false);
         drop(soon("another lock", waiter.try_lock("b")).await.unwrap());
         let is_back = async || store.watches.load(Ordering::SeqCst) > round;
-        eventually_async(Duration::from_secs(30), "a watch", is_back).await;
+        eventually_async(Duration::from_secs(60), "a watch once more", is_back).await;
         // On a machine that stood still for so long, once more.
         if broke.elapsed() < PAUSE {
             waiting.abort();

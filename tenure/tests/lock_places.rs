@@ -2,7 +2,7 @@
 
 use crate::harness::counting::Counting;
 use crate::harness::noting::Noting;
-use crate::harness::{Site, long_lock_timing, pass_on, soon};
+use crate::harness::{PATIENCE, Site, long_lock_timing, pass_on, soon, within};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -75,7 +75,7 @@ async fn turns_of_two(site: &Site, store: SharedStore) -> u64 {
         }
     }
     for task in tasks {
-        soon("its turns", task).await.unwrap();
+        within(4 * PATIENCE, "its turns", task).await.unwrap();
     }
     turns_had(site).await
 }

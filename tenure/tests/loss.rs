@@ -34,7 +34,11 @@ async fn a_store_that_takes_no_writes_ends_the_term_at_its_deadline_and_not_befo
     assert_eq!(leadership.remaining(), Duration::ZERO);
     // Whoever then ends it by itself does not end what has ended.
     leadership.begin_to_step_down();
-    assert_eq!(soon("the same loss", leadership.lost()).await, loss);
+    let again = soon("the same loss", leadership.lost()).await;
+    // A thread that is held up tells only later by which error the deadline passed.
+    let is_told_later =
+        loss.cause == Cause::Deadline(None) && matches!(again.cause, Cause::Deadline(Some(_)));
+    assert!(again == loss || is_told_later, "{loss}; {again}");
     // And when the store works again, so does the election: errors never end it.
     drop(lock);
     drop(leadership);

@@ -174,12 +174,20 @@ fn by_code(code: &str, told: &str) -> (Fault, Certainty, String) {
             "the server cannot write its data to disk, so it takes no writes (MISCONF); see its log"
                 .to_owned(),
         ),
+        // What the script has written before it came to that key stands.
+        "WRONGTYPE" => (
+            Fault::Unreadable,
+            Unknown,
+            "a key of the prefix is another program's (WRONGTYPE): {PREFIX}:leases or :fences, or of a lease or a mark; rename it, or \
+             name another prefix="
+                .to_owned(),
+        ),
         _ => (Fault::Internal, Unknown, format!("{told} ({code})")),
     }
 }
 
 /// What a script's error may hold in its text.
-const KNOWN: [&str; 10] = [
+const KNOWN: [&str; 11] = [
     "READONLY",
     "MOVED",
     "ASK",
@@ -190,4 +198,5 @@ const KNOWN: [&str; 10] = [
     "OOM",
     "MISCONF",
     "NOPERM",
+    "WRONGTYPE",
 ];

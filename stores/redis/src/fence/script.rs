@@ -24,22 +24,23 @@ pub(super) static REFUSALS: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("../lua/fence_refusals.lua").to_owned()));
 
 fn on_marks(parts: &[&str]) -> Script {
-    Script::new(format!(
+    Script::new(text_on_marks(parts))
+}
+
+fn text_on_marks(parts: &[&str]) -> String {
+    format!(
         "{}\n{STILL_RULES}\n{}",
         include_str!("../lua/fence_mark.lua"),
         parts.join("\n")
-    ))
+    )
 }
 
 /// The user's own script behind the fence: with `KEYS` and `ARGV` of its own, run only if the term holds the mark.
 pub(super) fn behind_the_fence(body: &str) -> Script {
     let enter = include_str!("../lua/fence_enter.lua");
-    on_marks(&[
+    let guarded = text_on_marks(&[
         enter,
         include_str!("../lua/fence_failure.lua"),
-        "local function behind(KEYS, ARGV)",
-        body,
-        "end",
         "local keys, arguments = {}, {}",
         "for place = 2, #KEYS do keys[place - 1] = KEYS[place] end",
         "for place = 3, #ARGV do arguments[place - 2] = ARGV[place] end",
@@ -50,5 +51,9 @@ pub(super) fn behind_the_fence(body: &str) -> Script {
         "return { 'failed', now, 0, failed }",
         "end",
         "return admitted(answer)",
-    ])
+    ]);
+    // First: it sees none of our names, and one of its own that it forgets to call local is refused as in any other script.
+    Script::new(format!(
+        "local function behind(KEYS, ARGV)\n{body}\nend\n{guarded}"
+    ))
 }

@@ -4,8 +4,9 @@
 //! allows it, waits by time-outs of its own, and tells no refusal from an answer that was lost.
 
 use crate::connect::{nobody_there, refused};
+use crate::dialled::Sent;
 use crate::fault::{NO_MESSAGE, Refusal};
-use crate::link::{Link, REQUEST_TIME_MAX, Sent, Told};
+use crate::link::{Link, REQUEST_TIME_MAX, Told};
 use crate::moments::milliseconds;
 use async_nats::HeaderMap;
 use base64::Engine as _;

@@ -1,10 +1,11 @@
 //! Connecting to one of the servers.
 
+use crate::dialled::Dialled;
 use crate::fault;
 use crate::login::Pass;
 use crate::url::{Host, Security, StoreUrl};
 use async_nats::rustls::crypto::ring;
-use async_nats::{AuthError, Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
+use async_nats::{AuthError, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
 use std::error::Error as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -42,32 +43,6 @@ pub(crate) struct Servers {
     made: AtomicU64,
     /// Those of the credentials, and for TLS.
     files: RenewedFiles,
-}
-
-/// A connection. It does not heal: the next request makes another.
-#[derive(Clone)]
-pub(crate) struct Dialled {
-    pub(crate) client: Client,
-    /// Becomes true when the server has closed it.
-    pub(crate) ended: watch::Receiver<bool>,
-    /// Becomes true when it is left for another server, as its own is cut off from the others.
-    pub(crate) left: watch::Sender<bool>,
-    /// What the server says that it does not allow.
-    pub(crate) denials: broadcast::Sender<Arc<str>>,
-    /// Which server it is: its place in the URL's list.
-    pub(crate) server: usize,
-    /// How many were made before it.
-    number: u64,
-    pub(crate) made_at: Instant,
-}
-
-impl Dialled {
-    /// Whether it was there when this epoch began, and so for as long as it lasts: its server has not been started again
-    /// since what was shown in that epoch, and has lost nothing of it. Of the servers of a cluster that keep the bucket this tells
-    /// nothing, if they are others.
-    pub(crate) fn is_older_than(&self, epoch: u64) -> bool {
-        self.number < epoch
-    }
 }
 
 impl Servers {
@@ -286,22 +261,6 @@ async fn addresses(host: &Host, allowed: Duration) -> u32 {
     u32::try_from(count.clamp(1, ADDRESSES_MAX)).unwrap_or(1)
 }
 
-/// What a complaint of the server's says about something that was sent to this subject: that it was not taken, or that its
-/// answer may not be heard, and then nobody knows what became of it. `None`: nothing.
-pub(crate) fn denies(complaint: &str, subject: &str) -> Option<Certainty> {
-    // The server's words alone: subjects that differ in case are two.
-    let says = |words: &str| {
-        let begin = complaint.get(..words.len());
-        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(words))
-    };
-    if says("permissions violation for publish") && complaint.contains(&format!("\"{subject}\"")) {
-        return Some(Certainty::NotApplied);
-    }
-    // The driver hears all answers of a connection by one pattern; a watch has an inbox without one.
-    let of_answers = || complaint.contains("\"_INBOX.") && complaint.contains(".*\"");
-    (says("permissions violation for subscription") && of_answers()).then_some(Certainty::Unknown)
-}
-
 /// What is to be done about a denial.
 pub(crate) fn denied(
     deed: Deed,
@@ -332,31 +291,9 @@ pub(crate) fn refused(deed: Deed, subject: &str, place: &str, refusal: &fault::R
 
 #[cfg(test)]
 mod tests {
-    use super::{CONNECTION_TIME_MAX, Each, Ordering, SERVER_TIME_MAX, Servers, denies, time_for_each};
+    use super::{CONNECTION_TIME_MAX, Each, Ordering, SERVER_TIME_MAX, Servers, time_for_each};
     use crate::url::StoreUrl;
     use std::time::Duration;
-    use tenure_core::Certainty;
-
-    #[test]
-    fn complaint_is_of_what_was_sent_or_of_its_answer_or_of_something_else() {
-        let of = |complaint: &str| denies(complaint, "$KV.app.lease.x");
-        assert_eq!(
-            of("Permissions Violation for Publish to \"$KV.app.lease.x\""),
-            Some(Certainty::NotApplied)
-        );
-        assert_eq!(
-            of("Permissions Violation for Subscription to \"_INBOX.Ab1.*\""),
-            Some(Certainty::Unknown)
-        );
-        for other in [
-            "Permissions Violation for Publish to \"$KV.app.lease.y\"",
-            "Permissions Violation for Publish to \"$KV.app.lease.X\"",
-            "Permissions Violation for Subscription to \"_INBOX.Ab1\"",
-            "Slow Consumer",
-        ] {
-            assert_eq!(of(other), None, "{other}");
-        }
-    }
 
     #[test]
     fn address_at_which_nobody_greets_leaves_the_others_of_its_host_their_time() {

@@ -10,6 +10,7 @@ mod bucket;
 mod clock;
 mod connect;
 mod credentials;
+mod dialled;
 mod durability;
 mod examine;
 mod fault;

@@ -1,12 +1,12 @@
 //! One connection to the servers, made when it is needed and replaced when it is of no use any more.
 
-use crate::connect::{Dialled, Servers, denied, denies, nobody_there};
-use async_nats::{HeaderMap, Message, Request, RequestErrorKind};
+use crate::connect::{Servers, denied, nobody_there};
+use crate::dialled::{Dialled, Sent, Unanswered};
+use async_nats::Message;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::{Deed, Dial, line, timed_out};
-use tokio::sync::broadcast::error::RecvError;
 
 /// How long one request may take beyond connecting: the store's own bound, beside the engine's.
 pub(crate) const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
@@ -38,13 +38,6 @@ impl Dial for Servers {
         dialled.left.send_replace(true);
         self.pass_over(dialled.server);
     }
-}
-
-/// What is sent, and where.
-pub(crate) struct Sent {
-    pub(crate) to: String,
-    pub(crate) headers: Option<HeaderMap>,
-    pub(crate) payload: Vec<u8>,
 }
 
 /// What was answered.
@@ -120,77 +113,48 @@ impl Link {
     /// this one, which would hear nothing and go on, ends. Where all say so, an election is under way: each is listened to for a
     /// second at least.
     pub(crate) fn look_elsewhere(&self, open: &Open) {
-        if open.connection.made_at.elapsed() >= LISTENED_TO_FOR && self.0.discard(open) {
+        if open.connection.made_at.elapsed() >= LISTENED_TO_FOR {
+            self.leave(open);
+        }
+    }
+
+    /// Has the next connection be made to another server, where there is one, and ends the watches over this one.
+    pub(crate) fn leave(&self, open: &Open) {
+        if self.0.discard(open) {
             self.servers().leave(&open.connection);
         }
     }
 
     async fn send(&self, open: &Open, sent: &Sent, deed: Deed, subject: &str) -> Result<Message, StoreError> {
-        let Dialled {
-            client,
-            ended,
-            denials,
-            ..
-        } = &open.connection;
-        // Before the request is sent: its denial would be missed.
-        let mut denials = denials.subscribe();
         let mut waiting = self.0.wait_on(open);
-        let request = Request {
-            payload: Some(sent.payload.clone().into()),
-            headers: sent.headers.clone(),
-            ..Request::default()
-        };
-        let complaint = async {
-            loop {
-                match denials.recv().await {
-                    Ok(complaint) => {
-                        if let Some(certainty) = denies(&complaint, &sent.to) {
-                            return (complaint, certainty);
-                        }
-                    }
-                    Err(RecvError::Lagged(_)) => {}
-                    // The sender lives as long as the connection, whose end is told otherwise.
-                    Err(RecvError::Closed) => std::future::pending().await,
-                }
-            }
-        };
-        let mut ended = ended.clone();
-        let broken = async { drop(ended.wait_for(|ended| *ended).await) };
-        let answer = tokio::select! {
-            biased;
-            answer = client.send_request(sent.to.clone(), request) => answer,
-            (complaint, certainty) = complaint => {
-                waiting.answered();
-                return Err(denied(deed, certainty, subject, self.place(), &complaint));
-            }
-            () = broken => {
-                self.0.discard(open);
-                let why = "the connection ended before the answer came";
-                return Err(deed.error(Fault::Unreachable, Certainty::Unknown, subject, self.place(), why));
-            }
-        };
-        match answer {
+        let failed = |fault, certainty, why| deed.error(fault, certainty, subject, self.place(), why);
+        let why = match open.connection.ask(sent).await {
             Ok(message) => {
                 waiting.answered();
-                Ok(message)
+                return Ok(message);
             }
-            Err(error) if error.kind() == RequestErrorKind::NoResponders => {
+            Err(why) => why,
+        };
+        Err(match why {
+            Unanswered::Denied(complaint, certainty) => {
+                waiting.answered();
+                denied(deed, certainty, subject, self.place(), &complaint)
+            }
+            Unanswered::Nobody => {
                 waiting.answered();
                 self.look_elsewhere(open);
-                Err(nobody_there(deed, subject, self.place()))
+                nobody_there(deed, subject, self.place())
             }
-            Err(error) => {
-                let (fault, certainty) = match error.kind() {
-                    RequestErrorKind::InvalidSubject | RequestErrorKind::MaxPayloadExceeded => {
-                        (Fault::Unsupported, Certainty::NotApplied)
-                    }
-                    _ => {
-                        self.0.discard(open);
-                        (Fault::Unreachable, Certainty::Unknown)
-                    }
-                };
-                Err(deed.error(fault, certainty, subject, self.place(), line(error)))
+            Unanswered::Unfit(error) => failed(Fault::Unsupported, Certainty::NotApplied, line(error)),
+            Unanswered::Failed(error) => {
+                self.0.discard(open);
+                failed(Fault::Unreachable, Certainty::Unknown, line(error))
             }
-        }
+            Unanswered::Ended => {
+                self.0.discard(open);
+                let why = "the connection ended before the answer came".to_owned();
+                failed(Fault::Unreachable, Certainty::Unknown, why)
+            }
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! Whether the servers of the URL have one bucket between them.
 
 use crate::api::created;
-use crate::connect::Dialled;
+use crate::dialled::Dialled;
 use crate::fault::{Refusal, STREAM_NOT_FOUND};
 use crate::keys::Keys;
 use crate::link::Link;

@@ -166,7 +166,11 @@ impl Link {
                 self.look_elsewhere(&told.open);
                 Err(nobody_there(Deed::Read, subject, self.place()))
             }
-            answer => Ok(answer),
+            Ok(answer) => {
+                self.believe(&told.open, &answer, subject)?;
+                Ok(Ok(answer))
+            }
+            Err(refusal) => Ok(Err(refusal)),
         }
     }
 
@@ -326,11 +330,6 @@ fn is_told_by_the_leader(info: &Value) -> bool {
     let others = cluster.get("replicas").and_then(Value::as_array);
     let is_another = others.into_iter().flatten().any(|other| other["name"] == leader);
     !leader.is_empty() && !is_another
-}
-
-/// When the stream was made that this tells of, by its servers' clock to the nanosecond: no two streams were made at once.
-pub(crate) fn created(info: &Value) -> Option<&str> {
-    info["created"].as_str()
 }
 
 fn stored(message: &Value, epoch: u64) -> Option<Stored> {

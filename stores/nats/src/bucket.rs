@@ -32,7 +32,7 @@ const CLOCK_MIN: u64 = 1_000_000_000_000_000;
 const SUBJECT: &str = "the bucket";
 
 impl Link {
-    /// What the stream's leader tells of the bucket, which is made if there is none.
+    /// What the stream's leader tells of the bucket, which is made if there is none. Whoever is connected to later must have this one.
     ///
     /// # Errors
     /// [`Fault::Unsupported`] and [`Fault::ReadOnly`] with the way out, where the bucket cannot hold leases.
@@ -47,7 +47,9 @@ impl Link {
                 Err(error) => return Err(self.without_jetstream(error).await),
             }
         };
-        self.judged(keys, info)
+        let info = self.judged(keys, info)?;
+        self.servers().bucket.is(&info);
+        Ok(info)
     }
 
     /// The same of a bucket that has been there: whoever examines it makes none.

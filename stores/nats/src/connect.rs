@@ -2,7 +2,9 @@
 
 use crate::dialled::Dialled;
 use crate::fault;
+use crate::keys::Keys;
 use crate::login::Pass;
+use crate::one_bucket::OneBucket;
 use crate::url::{Host, Security, StoreUrl};
 use async_nats::rustls::crypto::ring;
 use async_nats::{AuthError, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
@@ -41,6 +43,8 @@ pub(crate) struct Servers {
     first: AtomicUsize,
     /// How many connections were made.
     made: AtomicU64,
+    /// Whose servers these are.
+    pub(crate) bucket: OneBucket,
     /// Those of the credentials, and for TLS.
     files: RenewedFiles,
 }
@@ -48,6 +52,7 @@ pub(crate) struct Servers {
 impl Servers {
     pub(crate) fn new(url: StoreUrl, place: String) -> Self {
         Self {
+            bucket: OneBucket::new(Keys::new(&url.bucket).stream()),
             url,
             place,
             first: AtomicUsize::new(0),
@@ -63,7 +68,8 @@ impl Servers {
         self.made.load(Ordering::SeqCst)
     }
 
-    /// Connects to the first of the servers that answers and lets in.
+    /// Connects to the first of the servers that answers and lets in. One that has another bucket than whoever was connected to
+    /// first counts as away.
     ///
     /// # Errors
     /// Not applied: nothing of a request was sent. What it [comes to](none_lets_in).
@@ -72,7 +78,7 @@ impl Servers {
         let first = self.first.load(Ordering::Relaxed);
         let mut failed = Vec::new();
         for server in (0..count).map(|step| (first + step) % count) {
-            match self.connect_to(server).await {
+            match self.connect_to_ours(server).await {
                 Ok(dialled) => {
                     self.first.store(server, Ordering::Relaxed);
                     return Ok(dialled);
@@ -107,7 +113,13 @@ impl Servers {
             .compare_exchange(server, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Connects to the one at this place in the URL's list.
+    async fn connect_to_ours(&self, server: usize) -> Result<Dialled, StoreError> {
+        let dialled = self.connect_to(server).await?;
+        self.bucket.recognise(&dialled, &self.host(server)).await?;
+        Ok(dialled)
+    }
+
+    /// Connects to the one at this place in the URL's list, whatever bucket it has.
     ///
     /// # Errors
     /// Not applied.

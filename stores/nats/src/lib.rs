@@ -20,6 +20,7 @@ mod link;
 mod list;
 mod login;
 mod moments;
+mod one_bucket;
 mod purge;
 mod record;
 mod roll;

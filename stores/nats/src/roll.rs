@@ -1,18 +1,14 @@
 //! Whether the servers of the URL have one bucket between them.
 
-use crate::api::created;
 use crate::dialled::Dialled;
 use crate::fault::{Refusal, STREAM_NOT_FOUND};
 use crate::keys::Keys;
 use crate::link::Link;
+use crate::one_bucket::{LOOK_TIME_MAX, created};
 use futures_util::future::join_all;
 use serde_json::Value;
-use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::Deed;
-
-/// How long one server may take to tell of the bucket. Who tells nothing is not looked at.
-const LOOK_TIME_MAX: Duration = Duration::from_secs(1);
 
 impl Link {
     /// Refuses a URL whose servers have a bucket each: whoever comes while the first is down would lead beside who came before.
@@ -66,6 +62,7 @@ async fn has_the_same(ours: &Dialled, other: &Dialled, keys: &Keys, info: &Value
     let asked = other
         .client
         .request(format!("$JS.API.STREAM.INFO.{}", keys.stream()), "".into());
+    // Who tells nothing is not looked at.
     let told = tokio::time::timeout(LOOK_TIME_MAX, asked).await.ok()?.ok()?;
     let told: Value = serde_json::from_slice(&told.payload).ok()?;
     match Refusal::of(&told) {

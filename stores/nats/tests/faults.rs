@@ -346,24 +346,25 @@ async fn nats_that_forgets_says_fence_only_and_tokens_rise_all_the_same() {
     if beneath.info().await.get("error").is_some() {
         beneath.make(serde_json::json!({ "storage": "memory" })).await;
     }
-    let after = eventually_async(BOUND, "another term", || async {
-        store
-            .acquire(&request("job", "b", seconds(300)))
-            .await
-            .map(granted)
-    })
-    .await;
+    // It is another one to whoever was connected before.
+    let store_of_later = scratch.store().await;
+    let after = take(&store_of_later, &request("job", "b", seconds(300))).await;
     assert!(
         after.token > before.token,
         "{} after {}",
         after.token,
         before.token
     );
-    let lost = eventually_async(BOUND, "an answer", async || {
-        store.renew(&[renewal(&held, before.token)]).await.remove(0)
+    eventually_async(BOUND, "a refusal", async || {
+        let renewed = store.renew(&[renewal(&held, before.token)]).await.remove(0);
+        let error = renewed.expect_err("its bucket is gone");
+        error
+            .message
+            .contains("another bucket of this name")
+            .then_some(())
+            .ok_or(error)
     })
     .await;
-    assert!(matches!(lost, Renewed::Lost(Some(now)) if now.token == after.token));
 }
 
 #[tokio::test]

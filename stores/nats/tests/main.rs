@@ -10,6 +10,7 @@ mod conformance;
 mod connect;
 mod credentials;
 mod examination;
+mod exchanged;
 mod faults;
 mod fence;
 mod fence_bumps;

@@ -90,9 +90,10 @@ async fn write_of_a_term_whose_claim_was_lost_is_refused_although_a_later_mark_h
 async fn write_of_a_term_is_refused_after_its_bucket_was_made_again_and_claimed_by_a_later_one() {
     let scratch = Scratch::on(&shared().await.url());
     let ledger = ResourceName::new("ledger").expect("a name");
-    let (old, new) = (fence(&scratch).await, fence(&scratch).await);
+    let old = fence(&scratch).await;
     old.claim(&ledger, &term(10)).await.expect("claimed");
     make_again(&scratch).await;
+    let new = fence(&scratch).await;
     new.claim(&ledger, &term(11)).await.expect("claimed");
     old_term_is_refused(&old, &ledger).await;
 }
@@ -156,12 +157,13 @@ async fn term_whose_record_was_lost_leaves_anothers_of_the_same_number_alone() {
 #[tokio::test]
 async fn term_leaves_anothers_alone_after_its_bucket_was_made_again() {
     let scratch = Scratch::on(&shared().await.url());
-    let (first, second) = (scratch.store().await, scratch.store().await);
+    let first = scratch.store().await;
     let asked = request("job", "first", seconds(300));
     let mine = take(&first, &asked).await.token;
     let renewed = first.renew(&[renewal(&asked, mine)]).await.remove(0);
     assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
     make_again(&scratch).await;
+    let second = scratch.store().await;
     let theirs_asked = request("job", "second", seconds(300));
     let theirs = take(&second, &theirs_asked).await.token;
     // As many writes as the first one's.

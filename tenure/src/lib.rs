@@ -148,6 +148,8 @@
 mod bound;
 mod clock;
 mod deadline;
+#[cfg(test)]
+mod deadline_tests;
 mod driver;
 mod election;
 mod held;

@@ -1,6 +1,7 @@
 //! Another server at the address of a member, since nobody asked last: one of another cluster, which would give the lease away
 //! a second time, and call the leader's lost. Each URL names one address.
-use crate::common::{Scratch, name, range, renewal, request, seconds, take};
+use crate::common::{Scratch, name, renewal, request, seconds, take};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tenure_core::{
     Acquired, Certainty, Fault, Fence, FenceError, FencingToken, LeaseStore, Renewed, ResourceName, Scope,
@@ -19,6 +20,8 @@ const ROUNDS: usize = 3;
 struct Address {
     ours: Etcd,
     strange: Etcd,
+    /// What the other was asked before.
+    asked: BTreeMap<String, String>,
     proxy: FaultProxy,
 }
 
@@ -27,7 +30,12 @@ impl Address {
         let start = async || Etcd::start(EtcdOptions::default()).await.unwrap();
         let (ours, strange) = (start().await, start().await);
         let proxy = FaultProxy::http2(ours.address(0)).unwrap();
-        Self { ours, strange, proxy }
+        Self {
+            asked: asked_of(&strange),
+            ours,
+            strange,
+            proxy,
+        }
     }
 
     fn url(&self) -> String {
@@ -50,10 +58,29 @@ impl Address {
         self.proxy.lead_to(self.ours.address(0));
     }
 
+    /// Nor is it asked for anything: a request that writes would have written by then.
     fn is_untouched(&self) {
-        let written = range(&self.strange, 0, "\0", "\0");
-        assert_eq!(written, Vec::<serde_json::Value>::new(), "the stranger was asked");
+        assert_eq!(asked_of(&self.strange), self.asked, "the stranger was asked");
     }
+}
+
+/// How often a server was asked what, beside who it is.
+fn asked_of(etcd: &Etcd) -> BTreeMap<String, String> {
+    let metrics = etcd.metrics(0).expect("the test can ask");
+    let counted = metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("grpc_server_started_total{"));
+    let by_method = counted.map(|counted| {
+        let (labels, count) = counted.rsplit_once(' ').expect("a count");
+        let method = labels.split("grpc_method=\"").nth(1).expect("a method");
+        let method = method.split('"').next().expect("its name");
+        (method.to_owned(), count.to_owned())
+    });
+    let asked: BTreeMap<String, String> = by_method
+        .filter(|(method, _)| !["Status", "MemberList"].contains(&method.as_str()))
+        .collect();
+    assert!(asked.contains_key("Range"), "{asked:?}");
+    asked
 }
 
 /// At last it is said who stands there; until then that the connection has ended. Whoever waits for the store waits for this, too.
@@ -127,6 +154,7 @@ async fn watch_does_not_go_on_with_a_stranger_at_the_address_of_its_member() {
     let told = tokio::time::timeout(PATIENCE, watch.next()).await;
     let over = told.expect("in time").expect_err("it is another cluster");
     assert!(over.message.contains("is of cluster"), "{over}");
+    address.is_untouched();
 }
 
 /// It has marks of its own, so that any token would be admitted.

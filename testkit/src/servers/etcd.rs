@@ -245,6 +245,20 @@ impl Etcd {
         ask(port, "POST", path, body, ANSWER_TIMEOUT)
     }
 
+    /// What a member has counted, as Prometheus reads it.
+    ///
+    /// # Errors
+    /// [`Error::System`] if there is no answer within twenty seconds.
+    pub fn metrics(&self, number: usize) -> Result<String, Error> {
+        ask(
+            self.members[number].health_port,
+            "GET",
+            "/metrics",
+            "",
+            ANSWER_TIMEOUT,
+        )
+    }
+
     /// What a member tells of itself, at once or not at all.
     fn look(&self, number: usize, path: &str) -> Result<String, Error> {
         ask(self.members[number].health_port, "GET", path, "", LOOK_TIMEOUT)

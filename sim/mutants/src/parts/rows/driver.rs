@@ -15,7 +15,7 @@ pub(super) const ROWS: &[Wrong] = &[
             "let authority = belief.at(clock());",
             "let authority = belief.at(clock().min(belief.doubt_from));",
         ]],
-        &["deadline::", "lock_processes::"],
+        &["deadline_tests::", "lock_processes::"],
     ),
     row(
         "a renewal brings back what somebody has seen to be over",
@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Wrong] = &[
             "let unless_over = |current| (!is_over(current)).then_some(until);",
             "let unless_over = |_| Some(until);",
         ]],
-        &["deadline::"],
+        &["deadline_tests::"],
     ),
     row(
         "a renewal takes back that the term is being ended",
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Wrong] = &[
             "if let Some(since) = belief.ending_from { self.begin_to_end(since); }",
             "self.ending_from.store(belief.ending_from.map_or(NEVER, Moment::as_nanos), Ordering::SeqCst);",
         ]],
-        &["deadline::", "election::a_"],
+        &["deadline_tests::", "election::a_"],
     ),
     row(
         "of the terms that were renewed only the first is believed in for longer",
@@ -179,8 +179,8 @@ pub(super) const ROWS: &[Wrong] = &[
         "G17",
         "src/driver/watcher.rs",
         &[[
-            "if missed.tell(store, hints).await.is_err() { return; } while",
-            "if false { return; } while",
+            "if missed.tell(store, hints).await.is_err() { return; } let over",
+            "if false { return; } let over",
         ]],
         &["election::a_", "lock_watches::"],
     ),

@@ -202,4 +202,24 @@ pub(super) const ROWS: &[Wrong] = &[
         &[["bumped: lease.is_some(),", "bumped: false,"]],
         &["fence::", "fence_bumps::"],
     ),
+    row(
+        "a connection that has ended is replaced by the transport",
+        "E15",
+        "src/once.rs",
+        &[[
+            "if std::mem::replace(&mut self.was_asked, true) {",
+            "if std::mem::replace(&mut self.was_asked, false) {",
+        ]],
+        &["exchanged::", "conformance::first_acquire"],
+    ),
+    row(
+        "an answer of another cluster is believed",
+        "E15",
+        "src/connection.rs",
+        &[[
+            "(Some(ours), Some(theirs)) if ours != theirs =>",
+            "(Some(ours), Some(theirs)) if ours < theirs && ours > theirs =>",
+        ]],
+        &["http_proxy::", "conformance::first_acquire"],
+    ),
 ];

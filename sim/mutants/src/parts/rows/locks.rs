@@ -97,8 +97,8 @@ pub(super) const ROWS: &[Wrong] = &[
         "L7",
         "src/driver/place.rs",
         &[[
-            "self.crowd.get_or_insert_default().waiting.push_back(waiting);",
-            "self.crowd.get_or_insert_default().waiting.push_front(waiting);",
+            "crowd.waiting.push_back(waiting);",
+            "crowd.waiting.push_front(waiting);",
         ]],
         LOCKS,
     ),

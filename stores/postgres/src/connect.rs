@@ -8,6 +8,7 @@ use crate::site::Site;
 use crate::store::PostgresStore;
 use crate::url::{Listening, StoreUrl};
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Durability, Fault, StoreError};
 use tenure_remote::Remote;
@@ -41,7 +42,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// [`StoreError`], not applied, after 5 s at most, and without the password: [`Fault::Invalid`] for a URL that cannot
-    /// be read, [`Fault::Unreachable`] or [`Fault::TimedOut`] if no server answers, [`Fault::Unauthenticated`],
+    /// be read or hosts of different clusters, [`Fault::Unreachable`] or [`Fault::TimedOut`] if no server answers, [`Fault::Unauthenticated`],
     /// [`Fault::Forbidden`], [`Fault::ReadOnly`] for a replica, [`Fault::Unsupported`] for a server that is too old, or a
     /// schema that was not set up or is another program's.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
@@ -76,10 +77,15 @@ async fn open(url: StoreUrl) -> Result<Site, StoreError> {
     let listening = url.listening;
     let mut site = site(url)?;
     site.recognise().await?;
-    site.check_schema().await?;
-    if listening == Listening::WhereItWorks {
-        site.prove_watch().await?;
-    }
+    let dial = Arc::clone(&site.dial);
+    let rest = async {
+        site.check_schema().await?;
+        match listening {
+            Listening::WhereItWorks => site.prove_watch().await,
+            Listening::Off => Ok(()),
+        }
+    };
+    tokio::try_join!(dial.refuse_strangers(), rest)?;
     Ok(site)
 }
 

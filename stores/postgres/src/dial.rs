@@ -3,6 +3,7 @@
 use crate::direct::greeted_by;
 use crate::fault::{Deed, line, store_error, timed_out};
 use crate::lane::Live;
+use crate::one_cluster::{OneCluster, cluster_of};
 use crate::tls::connector;
 use crate::url::{StoreUrl, place};
 use futures_util::StreamExt as _;
@@ -41,9 +42,10 @@ pub(crate) struct Dial {
     /// Where to begin: with the host that answered last. A place in the URL's list.
     first: AtomicUsize,
     /// With which the latest connection was made. A place in the URL's list.
-    latest: AtomicUsize,
+    pub(crate) latest: AtomicUsize,
     /// The address of each host that answered last, by the place in the URL's list.
     answered: Mutex<HashMap<usize, IpAddr>>,
+    pub(crate) cluster: OneCluster,
 }
 
 /// A connection that nobody drives yet.
@@ -68,6 +70,7 @@ impl Dial {
             first: AtomicUsize::new(beginning(&url.config, url.hosts.len())),
             latest: AtomicUsize::default(),
             answered: Mutex::default(),
+            cluster: OneCluster::default(),
             url,
         })
     }
@@ -94,7 +97,7 @@ impl Dial {
         )))
     }
 
-    /// Connects to the first of the hosts that answers and is what the URL asks for.
+    /// Connects to the first of the hosts that answers, is what the URL asks for, and of the cluster that was connected to first.
     ///
     /// # Errors
     /// Not applied: nothing was asked yet. What each host said, to be put behind what was to be done, by [`about`]; the fault is
@@ -158,13 +161,44 @@ impl Dial {
             .unwrap_or_else(|| self.unreachable(host, "the host has no address".to_owned())))
     }
 
+    /// Passes by a host of another cluster, as if it were away.
     async fn log_in(&self, host: usize, config: Config) -> Result<(Dialled, Option<IpAddr>), StoreError> {
+        let (dialled, address, told) = self.greet(host, config).await?;
+        let checked = self.cluster.check(&self.place_of(host), told);
+        checked.map_err(|why| self.unreachable(host, why))?;
+        Ok((dialled, address))
+    }
+
+    /// The cluster that the first of a host's addresses that answers is of, if it says so. Lets go of the connection.
+    ///
+    /// # Errors
+    /// As [`connect_to`](Self::connect_to).
+    pub(crate) async fn look_at(&self, host: usize, config: &Config) -> Result<Option<i64>, StoreError> {
+        let addresses = addresses(config)
+            .await
+            .map_err(|error| self.unreachable(host, line(error)))?;
+        let looks = addresses.into_iter().map(|config| self.greet(host, config));
+        let (_dialled, _address, told) = first_of(looks).await.map_err(none_lets_in)?;
+        Ok(told)
+    }
+
+    /// Connects, and has the host say which cluster it is of before it is asked anything else.
+    async fn greet(
+        &self,
+        host: usize,
+        config: Config,
+    ) -> Result<(Dialled, Option<IpAddr>, Option<i64>), StoreError> {
         let allowed = self.allowed();
         // As the file is now: it is replaced before what it holds expires.
         let connector = connector(&self.url.trust).map_err(|error| self.files.wrong(error))?;
+        let greeting = async {
+            let (client, mut connection) = config.connect(connector).await?;
+            let told = cluster_of(&client, &mut connection).await?;
+            Ok((client, connection, told))
+        };
         // The driver's own bound is for the socket: a frozen server's system takes connections, and nobody greets.
-        match timeout(allowed, config.connect(connector)).await {
-            Ok(Ok((client, connection))) => {
+        match timeout(allowed, greeting).await {
+            Ok(Ok((client, connection, told))) => {
                 self.files.are_of_use();
                 let address = config.get_hostaddrs().first().copied();
                 let dialled = Dialled {
@@ -172,7 +206,7 @@ impl Dial {
                     connection,
                     host,
                 };
-                Ok((dialled, address))
+                Ok((dialled, address, told))
             }
             Ok(Err(error)) => Err(store_error(&error, Deed::Read, "", &self.place_of(host))),
             Err(_late) => Err(timed_out(Deed::Read, "", &self.place_of(host), allowed)),
@@ -189,7 +223,7 @@ impl Dial {
         )
     }
 
-    fn place_of(&self, host: usize) -> String {
+    pub(crate) fn place_of(&self, host: usize) -> String {
         place(&self.url.hosts[host], &self.url.schema)
     }
 

@@ -16,6 +16,7 @@ mod init;
 mod kept;
 mod lane;
 mod look;
+mod one_cluster;
 mod purge;
 mod record;
 mod schema;

@@ -80,13 +80,11 @@ async fn vanished_host_is_passed_by_although_every_caller_gives_up_before_the_di
 /// would not be told there.
 #[tokio::test]
 async fn watch_ends_on_a_host_that_answers_and_that_the_requests_have_left() {
-    let (old, new) = (Postgres::start().await.unwrap(), Postgres::start().await.unwrap());
-    for server in [&old, &new] {
-        server.execute("CREATE DATABASE jobs").await.unwrap();
-    }
+    let old = Postgres::start().await.unwrap();
+    old.execute("CREATE DATABASE jobs").await.unwrap();
     let scratch = Scratch::on(&old.uri_of("jobs")).await;
-    let at_new = scratch.url_on(&new.uri_of("jobs"), "");
-    PostgresStore::init(&at_new).await.unwrap();
+    let new = old.standby().await.unwrap();
+    new.promote().await.unwrap();
     let both = format!("postgres://postgres@{},{}/jobs", old.address(), new.address());
     let store = PostgresStore::connect(&scratch.url_on(&both, "")).await.unwrap();
     let asked = request("job", "holder", seconds(300));

@@ -37,6 +37,7 @@ impl Site {
                 "mend it, or rely on fences alone: they hold whatever the store forgets",
             ),
         });
+        findings.extend(self.dial.examine_hosts().await);
         findings.extend(self.examine_settings().await);
         findings.extend(self.examine_left_open().await);
         findings.push(self.examine_setup().await);

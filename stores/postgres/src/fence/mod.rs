@@ -70,7 +70,8 @@ impl PostgresFence {
         let opening = async {
             let mut site = site(url)?;
             site.recognise().await?;
-            site.check_schema().await?;
+            let dial = Arc::clone(&site.dial);
+            tokio::try_join!(dial.refuse_strangers(), site.check_schema())?;
             Ok(site)
         };
         let site = thread.run(bounded(place, opening)).await??;

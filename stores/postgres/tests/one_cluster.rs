@@ -1,0 +1,61 @@
+//! Hosts of one URL that are no primary and its standbys, and who may not ask what they are.
+use crate::common::{PATIENCE, Scratch, request, seconds, take};
+use tenure_conformance::asking::finding;
+use tenure_core::{Fault, FenceError, StoreError, Verdict};
+use tenure_postgres::{PostgresFence, PostgresStore};
+use tenure_testkit::{FaultProxy, Postgres, eventually_async};
+
+/// Each is a primary, set up for leases, and would give each of them away.
+#[tokio::test]
+async fn hosts_of_postgres_of_different_clusters_are_refused() {
+    let (ours, strange) = (Postgres::shared().await, Postgres::start().await.unwrap());
+    let scratch = Scratch::new().await;
+    let theirs = scratch.url_on(&strange.uri(), "");
+    PostgresStore::init(&theirs).await.unwrap();
+    let proxy = FaultProxy::postgres(strange.address()).unwrap();
+    let both = format!(
+        "postgres://postgres@{},{}/postgres",
+        ours.address(),
+        proxy.address()
+    );
+    let both = scratch.url_on(&both, "");
+    // Who is met first, and how soon the other one says what it is, is as the machine has it.
+    let refused = async || {
+        let store = PostgresStore::connect(&both).await.err()?;
+        let FenceError::Store(fence) = PostgresFence::connect(&both).await.err()? else {
+            return None;
+        };
+        let is_told = |error: &StoreError| error.message.contains("is of cluster");
+        (is_told(&store) && is_told(&fence)).then_some([store, fence])
+    };
+    for error in eventually_async(PATIENCE, "a refusal of both", refused).await {
+        assert_eq!(error.fault, Fault::Invalid, "{error}");
+    }
+
+    // One that is another of ours by then is told of to whoever asks.
+    proxy.lead_to(ours.address());
+    let store = PostgresStore::connect(&both).await.unwrap();
+    take(&store, &request("job", "holder", seconds(300))).await;
+    assert_eq!(finding(&store, "hosts").await.verdict, Verdict::Good);
+    proxy.lead_to(strange.address());
+    eventually_async(PATIENCE, "that it is a stranger", async || {
+        let told = finding(&store, "hosts").await;
+        told.verdict == Verdict::Bad && told.detail.contains("is of cluster")
+    })
+    .await;
+}
+
+/// As where a service keeps it back, or a server has no such function: nothing is compared.
+#[tokio::test]
+async fn role_that_may_not_ask_for_the_cluster_keeps_leases() {
+    let server = Postgres::start().await.unwrap();
+    let scratch = Scratch::on(&server.uri()).await;
+    let rights = "REVOKE ALL ON FUNCTION pg_control_system() FROM PUBLIC; CREATE ROLE service LOGIN; \
+                  GRANT USAGE ON SCHEMA {schema} TO service; \
+                  GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {schema} TO service";
+    scratch.sql(rights).await;
+    let address = server.address();
+    let url = scratch.url_on(&format!("postgres://service@{address},{address}/postgres"), "");
+    let store = PostgresStore::connect(&url).await.unwrap();
+    take(&store, &request("job", "holder", seconds(300))).await;
+}

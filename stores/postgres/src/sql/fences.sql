@@ -103,6 +103,9 @@ BEGIN
                 lease = asked_lease, token = asked_token, claimed_at = clock_timestamp(), previous_token = mark.token,
                 bumped_token = NULL
             WHERE f.resource = asked_resource;
+            IF NOT FOUND THEN
+                RAISE EXCEPTION 'the mark was not raised: a trigger or a rule of the table has swallowed it';
+            END IF;
             raised := true;
         END IF;
         RETURN NEXT;
@@ -138,6 +141,9 @@ BEGIN
     ON CONFLICT (resource) DO UPDATE SET
         lease = coalesce(asked_lease, f.lease), token = greatest(f.token, highest) + 1, claimed_at = clock_timestamp(),
         previous_token = f.token, bumped_token = greatest(f.token, highest) + 1;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the mark was not raised: a trigger or a rule of the table has swallowed it';
+    END IF;
     RETURN (SELECT f.token FROM {schema}.fences f WHERE f.resource = asked_resource);
 END
 $function$;

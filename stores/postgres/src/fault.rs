@@ -71,7 +71,7 @@ fn without_answer(error: &Error) -> String {
 pub(crate) const END_LISTENER: &str = "end the session that listens and keeps a transaction open, which the server's log names, then have \
      SELECT pg_notification_queue_usage() cut the queue";
 
-/// The way out where rows that several have locked at once fill their room.
+/// The way out where rows that several have locked at once fill their room, or transaction ids run out.
 pub(crate) const FREEZE: &str =
     "vacuumdb --all --freeze, and see that autovacuum runs and nothing is left open for long";
 
@@ -106,10 +106,14 @@ fn by_answer(answer: &DbError) -> (Fault, Certainty, String) {
             (Fault::Invalid, format!("{told}; name a database in the URL"))
         }
         (&SqlState::DISK_FULL, _) => (Fault::Full, format!("{told}; free space on the server")),
-        // Of what a statement of ours comes to mostly, the queue of notifications alone; but for an entry. A renewal that has waited for
+        // Of what a statement of ours comes to mostly, the queue of notifications; but for an entry. The same is said, in the server's
+        // own language, where transaction ids have run out. A renewal that has waited for
         // a row locks it in a subtransaction, and changes it in another: where there is no room for the multixact of the two, it is told
         // this as well, and the next beat, which finds the row free, needs none.
-        (&SqlState::PROGRAM_LIMIT_EXCEEDED, _) => (Fault::Full, format!("{told}; {END_LISTENER}")),
+        (&SqlState::PROGRAM_LIMIT_EXCEEDED, _) => (
+            Fault::Full,
+            format!("{told}; {END_LISTENER}; or, where it is wraparound that the server avoids, {FREEZE}"),
+        ),
         (&SqlState::QUERY_CANCELED, _) => (
             Fault::TimedOut,
             format!("{told}; raise the role's statement_timeout, or look for what blocks it"),

@@ -1,6 +1,7 @@
 //! Another program that notifies on the same server: until its commit is through, nobody else's notification is.
 use crate::common::{PATIENCE, Scratch, giving_back, request, seconds, take};
 use crate::standbys::set;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Certainty, Fault, LeaseStore, Release, Released, StoreError};
 use tenure_postgres::PostgresStore;
@@ -89,11 +90,17 @@ impl Site {
     }
 }
 
+/// Of a lease for one round: what the round before could not release is held for a while.
+fn new_name() -> String {
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    format!("lease-{}", GIVEN.fetch_add(1, Ordering::Relaxed))
+}
+
 #[tokio::test]
 async fn release_to_postgres_waits_until_the_commit_of_another_who_notifies_is_through() {
     let site = Site::new().await;
     in_one_of(ROUNDS_MAX, "the release waited for too long", || async {
-        let release = site.taken(&request("job", "holder", seconds(60))).await;
+        let release = site.taken(&request(&new_name(), "holder", seconds(60))).await;
         let released = site.released_meanwhile(&[release]).await;
         released.is_some_and(|released| {
             assert_eq!(released, [Ok(Released::Vacated)]);
@@ -108,13 +115,14 @@ async fn release_to_postgres_waits_until_the_commit_of_another_who_notifies_is_t
 async fn releases_of_which_one_waited_for_a_row_wait_no_less_for_the_commit_of_another_who_notifies() {
     let site = Site::new().await;
     in_one_of(ROUNDS_MAX, "the releases waited for too long", || async {
-        let pair = ["one", "two"].map(|lease| request(lease, "holder", seconds(60)));
+        let names = [new_name(), new_name()];
+        let pair = [&names[0], &names[1]].map(|lease| request(lease, "holder", seconds(60)));
         let releases = [site.taken(&pair[0]).await, site.taken(&pair[1]).await];
         let mut client = site.scratch.client().await;
         let transaction = client.transaction().await.unwrap();
         let lock = format!(
-            "SELECT 1 FROM {}.leases WHERE name = 'one' FOR UPDATE",
-            site.scratch.schema
+            "SELECT 1 FROM {}.leases WHERE name = '{}' FOR UPDATE",
+            site.scratch.schema, names[0]
         );
         transaction.execute(&lock, &[]).await.unwrap();
         let released = site.released_meanwhile(&releases).await;

@@ -40,6 +40,8 @@ pub mod observed;
 pub mod register;
 pub mod stepping;
 #[cfg(feature = "wire")]
+pub mod strangers;
+#[cfg(feature = "wire")]
 pub mod terms;
 #[cfg(feature = "wire")]
 pub mod wire;

@@ -3,18 +3,16 @@
 use crate::common::{Scratch, name, renewal, request, seconds, take};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tenure_conformance::strangers::{
+    self, Address as _, ROUNDS, exchange, is_refused, leader_loses_nothing, standby_is_granted_nothing,
+};
 use tenure_core::{
-    Acquired, Certainty, Fault, Fence, FenceError, FencingToken, LeaseStore, Renewed, ResourceName, Scope,
-    StoreError, Term,
+    Fault, Fence, FenceError, FencingToken, LeaseStore, ResourceName, Scope, StoreError, Term,
 };
 use tenure_etcd::{EtcdFence, EtcdStore, FencedTransaction};
 use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually_async, in_one_of};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// How often the two servers change places: the driver may not have heard of the end of its connection when it is asked next, and
-/// then it fails of that.
-const ROUNDS: usize = 3;
 
 /// Two servers, each a cluster of its own, and an address that leads to the first.
 struct Address {
@@ -44,22 +42,27 @@ impl Address {
 
     /// Leads to this server from now on. Whoever is connected has nothing under way.
     async fn lead_to(&self, etcd: &Etcd) {
-        self.proxy.lead_to(etcd.address(0));
-        let before = self.proxy.counts().cut_connections;
-        self.proxy.cut_connections();
-        let is_cut = async || (self.proxy.counts().cut_connections > before).then_some(());
-        eventually_async(PATIENCE, "the end of the connections", is_cut).await;
-        // For the driver to hear of it.
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        exchange(&self.proxy, etcd.address(0)).await;
+    }
+}
+
+impl strangers::Address for Address {
+    const SAID: &str = "is of cluster";
+
+    async fn lead_to_the_stranger(&self) {
+        self.lead_to(&self.strange).await;
     }
 
-    /// Whoever was refused is not connected.
-    fn lead_back(&self) {
+    async fn lead_back(&self) {
         self.proxy.lead_to(self.ours.address(0));
     }
 
+    fn may_be_said_before(error: &StoreError) {
+        assert_eq!(error.fault, Fault::Unreachable, "{error}");
+    }
+
     /// Nor is it asked for anything: a request that writes would have written by then.
-    fn is_untouched(&self) {
+    async fn is_untouched(&self) {
         assert_eq!(asked_of(&self.strange), self.asked, "the stranger was asked");
     }
 }
@@ -83,21 +86,6 @@ fn asked_of(etcd: &Etcd) -> BTreeMap<String, String> {
     asked
 }
 
-/// At last it is said who stands there; until then that the connection has ended. Whoever waits for the store waits for this, too.
-async fn is_refused(answer: impl AsyncFn() -> Option<StoreError>) {
-    eventually_async(PATIENCE, "a refusal", async || {
-        let error = answer().await.expect("it is another cluster");
-        assert_eq!(error.fault, Fault::Unreachable, "{error}");
-        if !error.message.contains("is of cluster") {
-            return Err(error);
-        }
-        assert_eq!(error.certainty, Certainty::NotApplied, "{error}");
-        Ok(())
-    })
-    .await;
-}
-
-/// While its leader leads on in the true cluster.
 #[tokio::test]
 async fn standby_is_granted_nothing_by_a_stranger_at_the_address_of_its_member() {
     let address = Address::new().await;
@@ -107,41 +95,14 @@ async fn standby_is_granted_nothing_by_a_stranger_at_the_address_of_its_member()
         url: address.ours.url(),
         ..scratch
     };
-    let leading = request("job", "leader", seconds(300));
-    take(&leader.store().await, &leading).await;
-    let waiting = request("job", "standby", seconds(300));
-    for _round in 0..ROUNDS {
-        match eventually_async(PATIENCE, "an answer", || store.acquire(&waiting)).await {
-            Acquired::Held(lease) => assert_eq!(lease.holder, leading.candidate),
-            other => panic!("{other:?}"),
-        }
-        address.lead_to(&address.strange).await;
-        is_refused(async || match store.acquire(&waiting).await {
-            Ok(Acquired::Granted(grant)) => panic!("a second leader: {grant:?}"),
-            answer => answer.err(),
-        })
-        .await;
-        address.is_untouched();
-        address.lead_back();
-    }
+    standby_is_granted_nothing(&address, &store, &leader.store().await).await;
 }
 
-/// It would end its work, and nobody would lead before its ttl is over.
 #[tokio::test]
 async fn leader_loses_nothing_to_a_stranger_at_the_address_of_its_member() {
     let address = Address::new().await;
     let store = Scratch::on(&address.url()).store().await;
-    let asked = request("job", "holder", seconds(300));
-    let beat = [renewal(&asked, take(&store, &asked).await.token)];
-    for _round in 0..ROUNDS {
-        let renewing = async || store.renew(&beat).await.remove(0);
-        let renewed = eventually_async(PATIENCE, "a renewal", renewing).await;
-        assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
-        address.lead_to(&address.strange).await;
-        is_refused(async || store.renew(&beat).await.remove(0).err()).await;
-        address.is_untouched();
-        address.lead_back();
-    }
+    leader_loses_nothing(&address, &store).await;
 }
 
 /// It would hear of nothing that happens.
@@ -150,11 +111,11 @@ async fn watch_does_not_go_on_with_a_stranger_at_the_address_of_its_member() {
     let address = Address::new().await;
     let store = Scratch::on(&address.url()).store().await;
     let mut watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
-    address.lead_to(&address.strange).await;
+    address.lead_to_the_stranger().await;
     let told = tokio::time::timeout(PATIENCE, watch.next()).await;
     let over = told.expect("in time").expect_err("it is another cluster");
-    assert!(over.message.contains("is of cluster"), "{over}");
-    address.is_untouched();
+    assert!(over.message.contains(Address::SAID), "{over}");
+    address.is_untouched().await;
 }
 
 /// It has marks of its own, so that any token would be admitted.
@@ -176,15 +137,15 @@ async fn fence_asks_nothing_of_a_stranger_at_the_address_of_its_member() {
     let write = async || fence.write(&ledger, &term, &transaction).await.err().map(error);
     for _round in 0..ROUNDS {
         eventually_async(PATIENCE, "a claim", async || claim().await.map_or(Ok(()), Err)).await;
-        address.lead_to(&address.strange).await;
-        is_refused(claim).await;
-        address.is_untouched();
-        address.lead_back();
+        address.lead_to_the_stranger().await;
+        is_refused::<Address>(Address::SAID, claim).await;
+        address.is_untouched().await;
+        address.lead_back().await;
         eventually_async(PATIENCE, "a write", async || write().await.map_or(Ok(()), Err)).await;
-        address.lead_to(&address.strange).await;
-        is_refused(write).await;
-        address.is_untouched();
-        address.lead_back();
+        address.lead_to_the_stranger().await;
+        is_refused::<Address>(Address::SAID, write).await;
+        address.is_untouched().await;
+        address.lead_back().await;
     }
 }
 

@@ -1,16 +1,13 @@
 //! Another server at an address of the URL, since nobody asked last: one of another cluster, which would give the lease away a second
 //! time, and call the leader's lost.
-use crate::common::{PATIENCE, Scratch, name, renewal, request, seconds, take};
-use tenure_core::{
-    Acquired, Certainty, Fault, Fence, FenceError, FencingToken, LeaseStore, Renewed, ResourceName, Scope,
-    StoreError, Term,
+use crate::common::{PATIENCE, Scratch, name, request, seconds, take};
+use tenure_conformance::strangers::{
+    self, Address as _, ROUNDS, exchange, is_refused, leader_loses_nothing, standby_is_granted_nothing,
+    watch_is_not_begun,
 };
+use tenure_core::{Acquired, Fence, FenceError, FencingToken, LeaseStore, ResourceName, Term};
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::{FaultProxy, Postgres, eventually_async};
-
-/// How often the two servers change places: the driver may not have heard of the end of its connection when it is asked next, and
-/// then it fails of that.
-const ROUNDS: usize = 3;
 
 /// Two servers, each with the schema, and an address that leads to the first.
 struct Address {
@@ -38,16 +35,15 @@ impl Address {
     async fn store(&self) -> PostgresStore {
         PostgresStore::connect(&self.url()).await.unwrap()
     }
+}
+
+impl strangers::Address for Address {
+    const SAID: &str = "is of cluster";
 
     async fn lead_to_the_stranger(&self) {
-        self.proxy.lead_to(self.strange.address());
-        let before = self.proxy.counts().cut_connections;
-        self.proxy.cut_connections();
-        let is_cut = async || (self.proxy.counts().cut_connections > before).then_some(());
-        eventually_async(PATIENCE, "the end of the connections", is_cut).await;
+        exchange(&self.proxy, self.strange.address()).await;
     }
 
-    /// Whoever was refused is not connected.
     async fn lead_back(&self) {
         self.proxy.lead_to(Postgres::shared().await.address());
     }
@@ -63,83 +59,23 @@ impl Address {
     }
 }
 
-/// At last it is said who stands there; until then that the connection has ended.
-async fn is_refused(answer: impl AsyncFn() -> Option<StoreError>) {
-    eventually_async(PATIENCE, "a refusal", async || {
-        let error = answer().await.expect("it is another cluster");
-        if !error.message.contains("is of cluster") {
-            return Err(error);
-        }
-        assert_eq!(
-            (error.fault, error.certainty),
-            (Fault::Unreachable, Certainty::NotApplied),
-            "{error}"
-        );
-        Ok(())
-    })
-    .await;
-}
-
-/// While its leader leads on at the true server.
 #[tokio::test]
 async fn standby_is_granted_nothing_by_a_stranger_at_the_address_of_its_postgres() {
     let address = Address::new().await;
-    let store = address.store().await;
-    let leading = request("job", "leader", seconds(300));
-    take(&address.ours.store().await, &leading).await;
-    let waiting = request("job", "standby", seconds(300));
-    for _round in 0..ROUNDS {
-        match eventually_async(PATIENCE, "an answer", || store.acquire(&waiting)).await {
-            Acquired::Held(lease) => assert_eq!(lease.holder, leading.candidate),
-            other => panic!("{other:?}"),
-        }
-        address.lead_to_the_stranger().await;
-        is_refused(async || match store.acquire(&waiting).await {
-            Ok(Acquired::Granted(grant)) => panic!("a second leader: {grant:?}"),
-            answer => answer.err(),
-        })
-        .await;
-        address.is_untouched().await;
-        address.lead_back().await;
-    }
+    let leaders = address.ours.store().await;
+    standby_is_granted_nothing(&address, &address.store().await, &leaders).await;
 }
 
-/// It would end its work, and nobody would lead before its ttl is over.
 #[tokio::test]
 async fn leader_loses_nothing_to_a_stranger_at_the_address_of_its_postgres() {
     let address = Address::new().await;
-    let store = address.store().await;
-    let asked = request("job", "holder", seconds(300));
-    let beat = [renewal(&asked, take(&store, &asked).await.token)];
-    for _round in 0..ROUNDS {
-        let renewing = async || store.renew(&beat).await.remove(0);
-        let renewed = eventually_async(PATIENCE, "a renewal", renewing).await;
-        assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
-        address.lead_to_the_stranger().await;
-        is_refused(async || match store.renew(&beat).await.remove(0) {
-            Ok(answer) => panic!("a stranger has answered: {answer:?}"),
-            Err(error) => Some(error),
-        })
-        .await;
-        address.lead_back().await;
-    }
+    leader_loses_nothing(&address, &address.store().await).await;
 }
 
-/// It would hear of nothing that happens.
 #[tokio::test]
 async fn watch_is_not_begun_at_a_stranger_at_the_address_of_its_postgres() {
     let address = Address::new().await;
-    let store = address.store().await;
-    let everything = Scope::Prefix(String::new());
-    for _round in 0..ROUNDS {
-        let watching = async || store.watch(&everything).await;
-        let mut watch = eventually_async(PATIENCE, "a watch", watching).await;
-        address.lead_to_the_stranger().await;
-        let told = tokio::time::timeout(PATIENCE, watch.next()).await;
-        told.expect("in time").expect_err("its connection has ended");
-        is_refused(async || store.watch(&everything).await.err()).await;
-        address.lead_back().await;
-    }
+    watch_is_not_begun(&address, &address.store().await).await;
 }
 
 /// It has marks of its own, so that any token would be admitted.
@@ -157,7 +93,7 @@ async fn fence_asks_nothing_of_a_stranger_at_the_address_of_its_postgres() {
     for _round in 0..ROUNDS {
         eventually_async(PATIENCE, "a claim", async || claim().await.map_or(Ok(()), Err)).await;
         address.lead_to_the_stranger().await;
-        is_refused(claim).await;
+        is_refused::<Address>(Address::SAID, claim).await;
         address.is_untouched().await;
         address.lead_back().await;
     }
@@ -184,7 +120,7 @@ async fn stranger_is_passed_over_for_another_host_of_postgres() {
     for proxy in [&address.proxy, &other] {
         proxy.cut_connections();
     }
-    is_refused(async || store.acquire(&asked).await.err()).await;
+    is_refused::<Address>(Address::SAID, async || store.acquire(&asked).await.err()).await;
     address.is_untouched().await;
     other.lead_to(Postgres::shared().await.address());
     match eventually_async(PATIENCE, "the same term", || store.acquire(&asked)).await {

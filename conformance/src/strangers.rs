@@ -37,9 +37,20 @@ pub trait Address: Sync {
 /// If nobody was.
 pub async fn exchange(proxy: &FaultProxy, upstream: impl Into<String>) {
     proxy.lead_to(upstream);
-    let before = proxy.counts().cut_connections;
-    proxy.cut_connections();
-    let is_cut = async || (proxy.counts().cut_connections > before).then_some(());
+    cut(&[proxy]).await;
+}
+
+/// Has nobody connected through any of these proxies.
+///
+/// # Panics
+/// If nobody was.
+pub async fn cut(proxies: &[&FaultProxy]) {
+    let cuts = || -> u64 { proxies.iter().map(|proxy| proxy.counts().cut_connections).sum() };
+    let before = cuts();
+    for proxy in proxies {
+        proxy.cut_connections();
+    }
+    let is_cut = async || (cuts() > before).then_some(());
     eventually_async(PATIENCE, "the end of the connections", is_cut).await;
     // For the driver to hear of it.
     tokio::time::sleep(Duration::from_millis(50)).await;

@@ -2,7 +2,7 @@
 //! time, and call the leader's lost.
 use crate::common::{PATIENCE, Scratch, name, request, seconds, take};
 use tenure_conformance::strangers::{
-    self, Address as _, ROUNDS, exchange, is_refused, leader_loses_nothing, standby_is_granted_nothing,
+    self, Address as _, ROUNDS, cut, exchange, is_refused, leader_loses_nothing, standby_is_granted_nothing,
     watch_is_not_begun,
 };
 use tenure_core::{Acquired, Fence, FenceError, FencingToken, LeaseStore, ResourceName, Term};
@@ -117,9 +117,7 @@ async fn stranger_is_passed_over_for_another_host_of_postgres() {
     // Whichever of the two it is connected to, nothing is left but the stranger.
     address.proxy.lead_to(address.strange.address());
     other.lead_to(format!("127.0.0.1:{}", tenure_testkit::free_port()));
-    for proxy in [&address.proxy, &other] {
-        proxy.cut_connections();
-    }
+    cut(&[&address.proxy, &other]).await;
     is_refused::<Address>(Address::SAID, async || store.acquire(&asked).await.err()).await;
     address.is_untouched().await;
     other.lead_to(Postgres::shared().await.address());

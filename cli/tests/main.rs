@@ -51,6 +51,8 @@ mod output;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod priority;
+#[cfg(feature = "postgres")]
+mod readme;
 #[cfg(feature = "redis")]
 mod redis;
 mod secrets;

@@ -18,6 +18,7 @@
 //! # Lead
 //!
 //! ```no_run
+//! use rusqlite::Connection;
 //! use tenure::{Election, Registry, ResourceName, sqlite::SqliteFence};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
@@ -27,15 +28,20 @@
 //! let ledger = ResourceName::new("ledger")?;
 //! let election = Election::builder("nightly-settlement", store).build()?;
 //! let leadership = election.campaign().await?;
-//! // First claim, then read: whatever an older leader still writes is refused from here on.
+//! // First claim, then read: from here on, no older leader can enter.
 //! leadership.claim(&fence, &ledger).await?;
 //! let term = leadership.term();
 //! leadership
 //!     .guard(async {
-//!         // The work, dropped when the term is lost. Each transaction enters: fence.enter(&transaction, &ledger, &term)?
-//!         println!("settling as {term}");
+//!         // The work, dropped when the term is lost.
+//!         let mut connection = Connection::open("/var/lib/app/ledger.db")?;
+//!         let transaction = connection.transaction()?;
+//!         fence.enter(&transaction, &ledger, &term)?; // first in every transaction that writes: refuses a stale term
+//!         transaction.execute("UPDATE account SET cents = cents + 5 WHERE id = 1", [])?;
+//!         transaction.commit()?;
+//!         Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
 //!     })
-//!     .await?;
+//!     .await??;
 //! leadership.step_down().await;
 //! # Ok(())
 //! # }
@@ -212,6 +218,6 @@ pub use tenure_sqlite as sqlite;
 pub use tenure_trace as trace;
 
 /// The README's program is compiled, so that it cannot rot.
-#[cfg(all(doctest, feature = "sqlite"))]
+#[cfg(all(doctest, feature = "postgres"))]
 #[doc = include_str!("../../README.md")]
 struct Readme;

@@ -16,9 +16,9 @@ pub(crate) struct FencePlaceArguments {
     /// Where the marks are: sqlite:PATH, postgres://HOST/DATABASE, mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST, nats://HOST/BUCKET, file:PATH
     /// [default: beside the leases]
     ///
-    /// A fence protects what is written in its own database, in the same transaction. Beside the leases it protects
-    /// nothing by itself: then a script asks it right before it acts, and that is advice. A password belongs into the
-    /// environment variable, TENURE_FENCE, where `ps` does not show it.
+    /// In the database of the data. Wherever it is, a mark protects only what enters it in the transaction that writes
+    /// (SELECT tenure.enter(RESOURCE, LEASE, TOKEN) on PostgreSQL), or a guarded table: a claim alone refuses nobody. A
+    /// password belongs into the environment variable, TENURE_FENCE, where `ps` does not show it.
     #[arg(
         long,
         env = "TENURE_FENCE",

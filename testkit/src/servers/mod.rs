@@ -32,7 +32,7 @@ pub use mongod::Mongod;
 pub use nats::{NatsOptions, NatsServer};
 pub use nats_cluster::NatsCluster;
 pub(crate) use postgres::POSTGRES_FOLDER;
-pub use postgres::{PgBouncer, Postgres, pgbouncer_program, postgres_programs};
+pub use postgres::{PgBouncer, Postgres, pgbouncer_program, postgres_programs, with_postgres_programs};
 pub(crate) use redis::libraries;
 pub use redis::{RedisBuild, RedisOptions, RedisServer};
 pub use redis_cluster::RedisCluster;

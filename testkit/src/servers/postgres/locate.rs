@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::error::Error;
 use crate::layout::servers_dir;
@@ -34,6 +35,17 @@ pub fn postgres_programs() -> Result<PathBuf, Error> {
             .map(|root| root.join("usr/lib/postgresql").display().to_string());
         not_installed("postgres", looked.chain(["PATH".to_owned()]).collect())
     })
+}
+
+/// Has a command find `psql` and the like on its search path, with their libraries.
+///
+/// # Errors
+/// As [`postgres_programs`].
+pub fn with_postgres_programs(command: &mut Command) -> Result<(), Error> {
+    let programs = std::iter::once(postgres_programs()?);
+    let path = env::join_paths(programs.chain(on_the_path())).unwrap_or_default();
+    command.env("PATH", path).env("LD_LIBRARY_PATH", library_path());
+    Ok(())
 }
 
 /// Finds `pgbouncer`: `TESTKIT_PGBOUNCER`, else what `fetch` unpacked, else the system's.

@@ -9,6 +9,6 @@ mod server;
 mod unprivileged;
 
 pub(crate) use locate::POSTGRES_FOLDER;
-pub use locate::{pgbouncer_program, postgres_programs};
+pub use locate::{pgbouncer_program, postgres_programs, with_postgres_programs};
 pub use pgbouncer::PgBouncer;
 pub use server::Postgres;

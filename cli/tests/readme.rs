@@ -1,0 +1,85 @@
+//! What the README shows of a fence, run as it stands there.
+
+use crate::common::{SOON, Sandbox, ended, exit_code};
+use std::path::Path;
+use std::process::Command;
+use tenure_testkit::{Postgres, Process, block_on, with_postgres_programs};
+
+const README: &str = include_str!("../../README.md");
+
+/// The shell commands of the README that hold `marker`.
+fn commands(marker: &str) -> &'static str {
+    let blocks = README.split("```sh\n").skip(1);
+    let mut blocks = blocks.filter_map(|rest| Some(rest.split_once("```")?.0));
+    blocks.find(|block| block.contains(marker)).unwrap()
+}
+
+/// The same with the programs that the commands call, and the database of the data.
+fn beside(mut command: Command, bank: &str) -> Command {
+    with_postgres_programs(&mut command).unwrap();
+    let path = command.get_envs().find(|(name, _)| *name == "PATH");
+    let path = path.and_then(|(_, path)| path).unwrap().to_owned();
+    let tenure = Path::new(env!("CARGO_BIN_EXE_tenure")).parent().unwrap();
+    let path =
+        std::env::join_paths(std::iter::once(tenure.into()).chain(std::env::split_paths(&path))).unwrap();
+    command.env("PATH", path).env("TENURE_FENCE", bank);
+    command
+}
+
+/// A shell with these commands.
+fn shell(sandbox: &Sandbox, script: &str, bank: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", script]).current_dir(sandbox.dir.path());
+    beside(shell, bank)
+}
+
+/// What is left of the account, and how many nights are settled.
+fn ledger(bank: &str) -> (i32, i64) {
+    block_on(async {
+        let client = Postgres::client(bank).await.unwrap();
+        let ledger = "SELECT (SELECT balance FROM account), (SELECT count(*) FROM settled)";
+        let row = client.query_one(ledger, &[]).await.unwrap();
+        (row.get(0), row.get(1))
+    })
+}
+
+#[test]
+fn script_of_the_readme_settles_a_night_once_and_nothing_writes_that_has_not_entered() {
+    let server = block_on(Postgres::shared());
+    let bank = server.uri_of("readme_bank");
+    block_on(async {
+        server.execute("CREATE DATABASE readme_bank").await.unwrap();
+        let account = "CREATE TABLE account (balance int); INSERT INTO account VALUES (100)";
+        Postgres::execute_at(&bank, account).await.unwrap();
+    });
+    let sandbox = Sandbox::new("readme");
+    let once = commands("tenure fence guard").replace("postgres://db2/bank", &bank);
+    let set_up = ended(shell(&sandbox, &once, &bank));
+    assert_eq!(set_up.code, 0, "{set_up:?}");
+
+    let script = commands("#!/bin/sh");
+    sandbox.script("settle.sh", script);
+    let start = || {
+        let run = sandbox.command(&["run", "--wait", "60s", "nightly", "--", "./settle.sh"]);
+        Process::spawn(beside(run, &bank)).unwrap()
+    };
+    let hosts = [start(), start(), start()];
+    for host in &hosts {
+        host.wait_for_exit(SOON * 3).unwrap();
+        assert_eq!(exit_code(host), 0, "{:?}", host.lines());
+    }
+    let settled = ledger(&bank);
+    // Two where midnight has passed.
+    assert!(matches!(settled, (99, 1) | (98, 2)), "{settled:?}");
+
+    let enter = script.split_once("tenure fence claim ledger").unwrap().1;
+    let enter = enter.split_once('\n').unwrap().1;
+    let of_an_older_term = format!("TENURE_NAME=nightly TENURE_TOKEN=1\n{enter}");
+    let plain = r#"psql -Xq "$TENURE_FENCE" -c 'UPDATE account SET balance = 0'"#;
+    for (write, refusal) in [(of_an_older_term.as_str(), "stale"), (plain, "has not entered")] {
+        let refused = ended(shell(&sandbox, write, &bank));
+        assert_ne!(refused.code, 0, "{refused:?}");
+        assert!(refused.stderr.contains(refusal), "{refused:?}");
+        assert_eq!(ledger(&bank), settled, "{write}");
+    }
+}

@@ -56,11 +56,12 @@ Examples:
 
 Exit codes:
     0   done; `run`: the command ended with 0
-    1   no: `doctor` found the store unsafe, `step-down` did not see the term end, `lock` did not get the lock (see -E)
+    1   no: `doctor` found the store unsafe, `lock` did not get the lock (see -E), `step-down` did not see the term end,
+        or its --token is not the current one, or who is called by --to does not wait in order or has not taken over
     2   wrong arguments
    65   a record that Tenure did not write, or that is damaged; it was left as it is
-   69   the store is unreachable, locked, or does not answer
-   70   an internal fault
+   69   the store is unreachable, locked, or does not answer, or too little of it to tell who holds a lease
+   70   an internal fault, or a lack of processes, memory or open files to run the command
    73   the store is read-only
    74   the store's disk is full
    75   another candidate holds the lease (--no-wait), or still held it after --wait; see -E
@@ -68,9 +69,9 @@ Exit codes:
    78   wrong configuration: a name, a token, a timing, a ttl outside the store's range, a store URL, a trace file, a
         /proc of another PID namespace
    79   leadership or the lock was lost while the command ran, and the command was ended
-   80   `fence`: refused, a later term has claimed
+   80   `fence`: refused, a later term has claimed, or an operator has raised the mark
    81   `fence`: refused, this term has not claimed
-   82   `doctor`: leases alone are not safe here, only fences protect
+   82   `doctor`: the store can lose what it has confirmed: leases alone are not safe here, only fences protect
   126   the command cannot be executed
   127   the command was not found
   other the exit code of the command; 128 + n if signal n ended it

@@ -19,6 +19,7 @@ const SOON: Duration = Duration::from_secs(30);
 
 /// One store, set up in one way.
 struct Row {
+    /// Its name in the tables, which leads to its README.
     set_up: &'static str,
     url: &'static str,
     /// What its verdict assumes that no store can find out by itself.
@@ -27,6 +28,12 @@ struct Row {
 }
 
 impl Row {
+    /// The set-up as a link to the README of its store.
+    fn link(&self) -> String {
+        let scheme = self.url.split([':', '+']).next().unwrap_or_default();
+        format!("[{}](stores/{scheme}/README.md)", self.set_up)
+    }
+
     async fn of(set_up: &'static str, shown: &'static str, as_long_as: &'static str, url: &str) -> Self {
         // A Redis that has just been told to keep a file writes that first, of which it says so.
         let settled = eventually_async(SOON, "the store's own words", || async {
@@ -209,20 +216,25 @@ async fn etcd() -> Row {
     }
 }
 
-/// The lines of both kinds of etcd: `line` of the one that runs, and the other as it was written.
-fn lines_of_etcd(row: &Row, written: &str) -> String {
-    let line_of = |set_up: &&str| match *set_up == row.set_up {
-        true => line(row),
-        false => {
-            let is_of_it = |line: &&str| line.starts_with(&format!("| {set_up} |"));
-            written
-                .lines()
-                .find(is_of_it)
-                .map(|line| format!("{line}\n"))
-                .unwrap_or_default()
-        }
+/// The lines of a table for these rows. Of the two kinds of etcd, that of the other than runs is as it was `written` under this head.
+fn lines(rows: &[Row], head: &str, written: &str, line: fn(&Row) -> String) -> String {
+    let written = written.split_once(head).map_or("", |(_, rest)| rest);
+    let of_other_etcd = |set_up: &str| {
+        let is_of_it = |line: &&str| line.starts_with(&format!("| [{set_up}]"));
+        let line = written.lines().find(is_of_it).unwrap_or_default();
+        format!("{line}\n")
     };
-    ETCD.iter().map(line_of).collect()
+    let lines = rows.iter().map(|row| match ETCD.contains(&row.set_up) {
+        true => ETCD
+            .iter()
+            .map(|set_up| match *set_up == row.set_up {
+                true => line(row),
+                false => of_other_etcd(set_up),
+            })
+            .collect(),
+        false => line(row),
+    });
+    format!("{head}{}", lines.collect::<String>())
 }
 
 const TOKENS_OF_NATS: &str = "for tokens: the clock of the stream's leader is not behind the last one (N6)";
@@ -245,78 +257,100 @@ async fn nats() -> Vec<Row> {
 }
 
 fn table(rows: &[Row], written: &str) -> String {
-    let mut text = String::from(
-        "# The stores, in their own words\n\n\
-         Each row is what a store says of itself, connected to a real server that is set up so. Read the row of your\n\
-         set-up: the column *confirmed writes* tells whether leases are safe by themselves, *as long as* on what condition.\n\n\
-         - **Safe**: what the store has confirmed survives its crash and its fail-over. So leases exclude each other as far\n  \
-           as the assumptions of [GUARANTEES.md](GUARANTEES.md) hold, and tokens never repeat.\n\
-         - **FenceOnly**: a confirmed write can be lost, for the reason that is given. So two holders are possible, and only\n  \
-           a fence in the data path protects.\n\
-         - **As long as**: what the verdict assumes and the store cannot see by itself. *Rate* and *Step* are defined in\n  \
-           GUARANTEES.md, and the numbers are its promises.\n\n\
-         This page is written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --all-features stores_table`. *Confirmed writes* and\n\
-         all columns after *as long as* are from `LeaseStore::traits`; the set-ups, *as long as* and the table of fences are from us.\n\n\
-         | store | URL | confirmed writes | as long as | who judges expiry | a waiter is woken | tokens | leases a call | ttl |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
-    );
-    for row in rows {
-        match ETCD.contains(&row.set_up) {
-            true => text += &lines_of_etcd(row, written),
-            false => text += &line(row),
-        }
-    }
-    text + FENCES
+    let verdicts = lines(rows, VERDICTS, written, verdict);
+    let details = lines(rows, DETAILS, written, details);
+    format!("{HEAD}{verdicts}{details}{FENCES}")
 }
 
-fn line(row: &Row) -> String {
-    let Row {
-        set_up,
-        url,
-        as_long_as,
-        traits,
-    } = row;
-    let as_long_as = with_links(as_long_as);
-    let durability = match traits.durability {
+const HEAD: &str = "# The stores, in their own words
+
+**How to choose.** First the server that has the data which the job changes, if its row says *Safe*: lease, fence and data are then one
+system. (Not so with SQLite, where the leases have a file of their own.) Read that store's README, and ask `tenure doctor` about your
+server. Where it is *FenceOnly*, fence every write, or take another store for the leases.
+
+Each row is what a store says of itself, connected to a real server that is set up so:
+
+- **Safe**: what the store has confirmed survives its crash and its fail-over. So leases exclude each other as far
+  as the assumptions of [GUARANTEES.md](GUARANTEES.md) hold, and tokens never repeat.
+- **FenceOnly**: a confirmed write can be lost, for the reason that is given. So two holders are possible, and only
+  a fence in the data path protects.
+- **As long as**: what the verdict assumes and the store cannot see by itself. *Rate* and *Step* are defined in
+  GUARANTEES.md, and the numbers are its promises.
+
+";
+
+const VERDICTS: &str = "| store | confirmed writes | as long as |
+|---|---|---|
+";
+
+/// One line of the first table.
+fn verdict(row: &Row) -> String {
+    let durability = match row.traits.durability {
         Durability::Safe => "**Safe**".to_owned(),
         Durability::FenceOnly(why) => format!("**FenceOnly**: {why}"),
     };
-    let timekeeper = match traits.timekeeper {
-        Timekeeper::Server => "the server's clock, within the statement that decides",
-        Timekeeper::Session => "the server's session",
-        Timekeeper::Observer => "each candidate: how long the record has stayed the same",
-    };
-    let watch = match traits.watch {
-        WatchSource::Push => "at once, by the store",
-        WatchSource::Poll => "at once: something cheap is polled beside the records",
-        WatchSource::Absent => "no; it waits for the remaining time, or looks",
-    };
-    let tokens = match traits.token_source {
-        TokenSource::CounterAndClock => "a counter, never behind the store's clock",
-        TokenSource::Revision => "the store's revision",
-    };
     format!(
-        "| {set_up} | `{url}` | {durability} | {as_long_as} | {timekeeper} | {watch} | {tokens} | {} | {} to {} |\n",
-        traits.batch_max, traits.ttl_min, traits.ttl_max
+        "| {} | {durability} | {} |\n",
+        row.link(),
+        with_links(row.as_long_as)
     )
 }
 
-/// What stands below the table.
+const DETAILS: &str = "
+## How each works
+
+| store | URL | expiry is judged by | a waiter is woken | tokens | leases a call | ttl |
+|---|---|---|---|---|---|---|
+";
+
+/// One line of the second table.
+fn details(row: &Row) -> String {
+    let Row { url, traits, .. } = row;
+    let timekeeper = match traits.timekeeper {
+        Timekeeper::Server => "its clock, within the statement that decides",
+        Timekeeper::Session => "its session",
+        Timekeeper::Observer => "each candidate: how long the record has stayed the same",
+    };
+    let watch = match traits.watch {
+        WatchSource::Push => "at once",
+        WatchSource::Poll => "at once, by polling something cheap",
+        WatchSource::Absent => "no: it waits for the remaining time, or looks",
+    };
+    let tokens = match traits.token_source {
+        TokenSource::CounterAndClock => "a counter, never behind its clock",
+        TokenSource::Revision => "its revision",
+    };
+    let hours = traits.ttl_max.duration().as_secs() / 3600;
+    format!(
+        "| {} | `{url}` | {timekeeper} | {watch} | {tokens} | {} | {} to {hours}h |\n",
+        row.link(),
+        traits.batch_max,
+        traits.ttl_min
+    )
+}
+
+/// What stands below the tables.
 const FENCES: &str = "
-## What the fence of each can guard
+## Fences
 
-Best is the store that has the data: lease, fence and data are then one system.
+What the fence of each can guard, and who can enter it:
 
-| data in | guarded |
-|---|---|
-| SQLite | any transaction in that file, and tables by triggers, for writers that know nothing of Tenure |
-| PostgreSQL, MySQL, MariaDB | any transaction in that database, and tables by triggers |
-| MongoDB | a transaction of that deployment (there is none on a standalone server), and single documents, also in bulk |
-| Redis, Valkey | what one script writes, on that server or in that slot of a cluster |
-| etcd | keys of that cluster, in one transaction |
-| NATS | messages of one stream, by a header |
-| a service over HTTP | what its handler does, by the `Fencing-Token` header |
-| a process | what it does while it is admitted, by a `Watermark`, in memory or in a file |
+| data in | guarded | who enters |
+|---|---|---|
+| PostgreSQL | any transaction in that database, and tables by triggers | any language: `SELECT tenure.enter(…)` |
+| MySQL, MariaDB | any transaction in that database, and tables by triggers | any language: `CALL tenure_enter_1(…)` |
+| SQLite | any transaction in that file, and tables by triggers | Rust; any language by the column of a guarded table |
+| MongoDB | a transaction of that deployment (there is none on a standalone server), and single documents, also in bulk | Rust |
+| Redis, Valkey | what one script writes, on that server or in that slot of a cluster | Rust |
+| etcd | keys of that cluster, in one transaction | Rust |
+| NATS | messages of one stream, by a header | Rust |
+| a service over HTTP | what its handler does | any language: the header `Fencing-Token`; the service itself is in Rust |
+| a process | what it does while it is admitted, by a `Watermark`, in memory or in a file | Rust |
+
+Where it says Rust, programs in other languages go through a service behind the fence over HTTP.
+
+This page is written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --all-features stores_table`. *Confirmed writes* and *How each works*
+are from `LeaseStore::traits`; the set-ups, *as long as* and *Fences* are from us.
 ";
 
 /// The same text with each number of a guarantee as a link to it.

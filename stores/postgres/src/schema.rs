@@ -29,7 +29,7 @@ const TURNSTILES: i64 = 0x7475_726e;
 pub(crate) const SEARCH_PATH: &str = "pg_catalog, pg_temp";
 
 /// Makes and replaces everything, in the order in which it depends on each other.
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 15] = [
     include_str!("sql/later.sql"),
     include_str!("sql/rules.sql"),
     include_str!("sql/leases.sql"),
@@ -42,6 +42,7 @@ const PARTS: [&str; 14] = [
     include_str!("sql/ask.sql"),
     include_str!("sql/announce.sql"),
     include_str!("sql/fences.sql"),
+    include_str!("sql/rising.sql"),
     include_str!("sql/guard.sql"),
     include_str!("sql/version.sql"),
 ];
@@ -81,6 +82,12 @@ const ON_DISK: &str = "set_config('synchronous_commit', \
 /// demoted.
 const PRIMARY_ONLY: &str = "IF current_setting('transaction_read_only') = 'on' THEN\n        \
      RAISE read_only_sql_transaction USING MESSAGE = 'the server takes no writes';\n    END IF;";
+
+/// The tables of the schema.
+pub(crate) const TABLES: [&str; 3] = ["leases", "fences", "refusals"];
+
+/// The trigger by which a mark only rises, whoever writes to the table, and its function. A set-up from before it has neither.
+pub(crate) const RISING: [&str; 2] = ["mark_only_rises", "refuse_lower_mark"];
 
 /// The functions that decide of one lease and answer in one value, by name and by the types of their arguments. A set-up from
 /// before them has `acquire` and `release`, which do the same.
@@ -249,7 +256,7 @@ pub(crate) fn literal(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{FUNCTION, PARTS, QUICK, RECORD, RECORD_COLUMNS, SEARCH_PATH, functions, texts};
+    use super::{FUNCTION, PARTS, QUICK, RECORD, RECORD_COLUMNS, RISING, SEARCH_PATH, functions, texts};
     use crate::record::COLUMNS;
 
     #[test]
@@ -282,8 +289,8 @@ mod tests {
     }
 
     #[test]
-    fn every_quick_function_is_made() {
-        for (name, _) in QUICK {
+    fn every_function_that_is_named_is_made() {
+        for name in [QUICK[0].0, QUICK[1].0, RISING[1]] {
             assert!(functions("tenure").any(|(made, _)| made == name), "{name}");
         }
     }

@@ -296,7 +296,12 @@ async fn a_bump_is_above_whatever_was_granted_in_postgres_and_the_next_term_clai
     let current = Term::new(name("nightly"), granted);
     fence.claim(&ledger(), &current).await.unwrap();
     // As after a restore: the mark is older than the term.
-    scratch.sql("UPDATE {schema}.fences SET token = 5").await;
+    scratch
+        .sql(
+            "CREATE TEMPORARY TABLE older AS TABLE {schema}.fences; UPDATE older SET token = 5; \
+             DELETE FROM {schema}.fences; INSERT INTO {schema}.fences TABLE older",
+        )
+        .await;
     let bump = Bump {
         resource: ledger(),
         above: None,

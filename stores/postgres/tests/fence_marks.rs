@@ -3,9 +3,10 @@
 use crate::common::Scratch;
 use crate::fence::{fenced, ledger, term};
 use std::sync::Arc;
+use tenure_conformance::asking::finding;
 use tenure_conformance::marks::{a_damaged_mark_hides_no_other, marks_are_in_the_order_of_their_resources};
-use tenure_core::{Bump, Fence};
-use tenure_postgres::PostgresFence;
+use tenure_core::{Bump, Fence, LeaseStore, Verdict};
+use tenure_postgres::{PostgresFence, PostgresStore};
 
 #[tokio::test]
 async fn a_damaged_mark_in_postgres_hides_no_other() {
@@ -13,7 +14,7 @@ async fn a_damaged_mark_in_postgres_hides_no_other() {
     let fence = PostgresFence::connect(&scratch.url("")).await.unwrap();
     let damage = async |resource: &str| {
         let damaging = format!(
-            "ALTER TABLE {{schema}}.fences DROP CONSTRAINT fences_token_check; \
+            "ALTER TABLE {{schema}}.fences DROP CONSTRAINT fences_token_check, DISABLE TRIGGER mark_only_rises; \
              UPDATE {{schema}}.fences SET token = 0 WHERE resource = '{resource}'"
         );
         scratch.sql(&damaging).await;
@@ -49,4 +50,75 @@ async fn mark_that_a_trigger_keeps_as_it_is_counts_as_raised_by_nobody() {
         let error = error.expect_err("it is not raised").to_string();
         assert!(error.contains("the mark was not raised"), "{error}");
     }
+}
+
+/// As by hand, by a restore over what is there, or by what applies the changes of another server, for which no usual trigger is called.
+#[tokio::test]
+async fn mark_of_postgres_is_lowered_by_nobody_who_writes_to_its_table() {
+    let (scratch, fence) = fenced().await;
+    fence.claim(&ledger(), &term("job", 5)).await.unwrap();
+    let client = scratch.client().await;
+    for session in ["origin", "replica"] {
+        for change in ["token = 4", "resource = 'another'"] {
+            let change = format!(
+                "SET session_replication_role = {session}; UPDATE {}.fences SET {change}",
+                scratch.schema
+            );
+            let error = client.batch_execute(&change).await.unwrap_err();
+            let refused_by = error.as_db_error().and_then(|answer| answer.constraint());
+            assert_eq!(refused_by, Some("mark_only_rises"), "{change}: {error:?}");
+        }
+    }
+    assert_eq!(fence.check(&ledger(), &term("job", 5)).await, Ok(()));
+    // Who means it removes the mark.
+    scratch
+        .sql("UPDATE {schema}.fences SET token = 6; DELETE FROM {schema}.fences")
+        .await;
+    assert_eq!(fence.mark(&ledger()).await, Ok(None));
+}
+
+/// What is lacking is told of, and comes with the next set-up, which waits for no transaction that has entered.
+#[tokio::test]
+async fn set_up_in_which_marks_can_be_lowered_is_told_of_and_brought_up_to_date() {
+    let (scratch, fence) = fenced().await;
+    let held = term("job", 5);
+    fence.claim(&ledger(), &held).await.unwrap();
+    let store = scratch.store().await;
+    let lacks = [
+        (
+            "set-up",
+            "refuse_lower_mark",
+            "DROP FUNCTION {schema}.refuse_lower_mark() CASCADE",
+        ),
+        (
+            "tables",
+            "a mark can be lowered",
+            "DROP TRIGGER mark_only_rises ON {schema}.fences",
+        ),
+        // As a restore of data alone leaves it (`--disable-triggers`).
+        (
+            "tables",
+            "a mark can be lowered",
+            "ALTER TABLE {schema}.fences ENABLE TRIGGER ALL",
+        ),
+    ];
+    let mut client = scratch.client().await;
+    for (subject, told, lack) in lacks {
+        scratch.sql(lack).await;
+        let found = finding(&store, subject).await;
+        assert_eq!(found.verdict, Verdict::Warning, "{lack}: {found:?}");
+        assert!(found.detail.contains(told), "{lack}: {found:?}");
+        let repair = found.repair.unwrap();
+        assert!(repair.contains("tenure store init"), "{lack}: {repair}");
+        let inside = client.transaction().await.unwrap();
+        fence.enter(&inside, &ledger(), &held).await.unwrap();
+        PostgresStore::init(&scratch.url("")).await.unwrap();
+        inside.commit().await.unwrap();
+    }
+    assert_eq!(finding(&store, "set-up").await.verdict, Verdict::Good);
+    let findings = store.examine().await.unwrap();
+    assert!(
+        findings.iter().all(|finding| finding.subject != "tables"),
+        "{findings:?}"
+    );
 }

@@ -6,6 +6,7 @@ mod left_open;
 mod privileges;
 mod settings;
 mod setup;
+mod tables;
 
 use crate::fault::Deed;
 use crate::site::Site;
@@ -18,6 +19,24 @@ const PINGS: usize = 9;
 
 /// A round trip above this makes short ttls unwise.
 const ROUND_TRIP_SLOW: Duration = Duration::from_millis(100);
+
+/// Most names that a finding has.
+const NAMED_MAX: usize = 10;
+
+/// These names, as SQL writes them, in one line; nothing where there is none.
+fn named(names: &[String]) -> Option<String> {
+    let shown: Vec<String> = names
+        .iter()
+        .take(NAMED_MAX)
+        .map(|name| name.replace(char::is_control, "?"))
+        .collect();
+    let shown = shown.join(", ");
+    match names.len() {
+        0 => None,
+        1..=NAMED_MAX => Some(shown),
+        all => Some(format!("{shown} and {} more", all - NAMED_MAX)),
+    }
+}
 
 impl Site {
     /// Examines server and schema; see [`LeaseStore::examine`](tenure_core::LeaseStore::examine).
@@ -41,6 +60,7 @@ impl Site {
         findings.extend(self.examine_settings().await);
         findings.extend(self.examine_left_open().await);
         findings.push(self.examine_setup().await);
+        findings.extend(self.examine_tables().await);
         findings.extend(self.examine_guards().await);
         findings.extend(self.examine_privileges().await);
         findings.extend(self.examine_calls().await);

@@ -1,6 +1,6 @@
 use super::{bad, good, unknown, warning};
 use crate::fault::Deed;
-use crate::schema::{QUICK, SEARCH_PATH, VERSION, functions, literal};
+use crate::schema::{QUICK, RISING, SEARCH_PATH, VERSION, functions, literal};
 use crate::site::{Site, Typed};
 use tenure_core::{Finding, StoreError};
 use tokio_postgres::types::Type;
@@ -8,6 +8,14 @@ use tokio_postgres::types::Type;
 /// The functions of a schema as the server keeps them, each with its own settings; everybody may read it.
 const FUNCTIONS: &str = "SELECT p.proname::text, p.prosrc, coalesce(p.proconfig, '{}') FROM pg_catalog.pg_proc p \
      JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = $1";
+
+/// What it comes to without a function that nobody must have.
+fn works_without(function: &str) -> Option<&'static str> {
+    if QUICK.iter().any(|(quick, _)| *quick == function) {
+        return Some("leases are taken and given back by the functions from before them, which are slower");
+    }
+    (function == RISING[1]).then_some("nothing keeps who writes to the table by himself from lowering a mark")
+}
 
 impl Site {
     /// Whether the functions, and the columns that came later, are those that this program would make: a set-up of the same
@@ -58,9 +66,7 @@ impl Site {
         }
         let repair = "run `tenure store init` of the latest Tenure that uses the schema, as its owner: what was mended since the \
                       set-up is not there yet";
-        let only_slower = missing
-            .iter()
-            .all(|name| QUICK.iter().any(|(quick, _)| quick == name));
+        let without: Option<Vec<&str>> = missing.iter().map(|name| works_without(name)).collect();
         let (missing, other) = (missing.join(", "), other.join(", "));
         let others = format!("not as this version of Tenure makes them in schema {schema}: {other}");
         let lacking = format!("missing in schema {schema}: {missing}");
@@ -69,12 +75,15 @@ impl Site {
             (true, false) => return warning(SUBJECT, others, repair),
             // An earlier set-up, which needs no function that was not made yet.
             (false, false) => return warning(SUBJECT, format!("{others}; {lacking}"), repair),
-            (false, true) if only_slower => {
-                let slower =
-                    "; leases are taken and given back by the functions from before them, which are slower";
-                return warning(SUBJECT, format!("{lacking}{slower}"), repair);
+            (false, true) => {
+                return match without {
+                    Some(mut without) => {
+                        without.dedup();
+                        warning(SUBJECT, format!("{lacking}; {}", without.join("; ")), repair)
+                    }
+                    None => bad(SUBJECT, lacking, "run `tenure store init` as the schema's owner"),
+                };
             }
-            (false, true) => return bad(SUBJECT, lacking, "run `tenure store init` as the schema's owner"),
         }
         good(
             SUBJECT,

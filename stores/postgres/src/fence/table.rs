@@ -2,13 +2,10 @@
 
 use super::PostgresFence;
 use crate::fault::Deed;
-use crate::schema::literal;
+use crate::schema::{TABLES, literal};
 use crate::site::{Site, Typed};
 use tenure_core::{FenceError, ResourceName, StoreError};
 use tokio_postgres::types::Type;
-
-/// The tables of the schema itself.
-const OWN_TABLES: [&str; 3] = ["leases", "fences", "refusals"];
 
 /// Whoever uses the table waits behind a change of it that waits.
 const SHORTLY: &str = "SET LOCAL lock_timeout = '2s';";
@@ -160,7 +157,7 @@ impl Site {
             let drop = |trigger: &String| format!("DROP TRIGGER IF EXISTS {trigger} ON {name};");
             Some(Table {
                 dropping: triggers.iter().map(drop).collect(),
-                is_own: word(5) == self.dial.url.schema && OWN_TABLES.contains(&word(6).as_str()),
+                is_own: word(5) == self.dial.url.schema && TABLES.contains(&word(6).as_str()),
                 name,
                 descent,
             })

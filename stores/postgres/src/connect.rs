@@ -44,7 +44,7 @@ impl PostgresStore {
     /// [`StoreError`], not applied, after 5 s at most, and without the password: [`Fault::Invalid`] for a URL that cannot
     /// be read or hosts of different clusters, [`Fault::Unreachable`] or [`Fault::TimedOut`] if no server answers, [`Fault::Unauthenticated`],
     /// [`Fault::Forbidden`], [`Fault::ReadOnly`] for a replica, [`Fault::Unsupported`] for a server that is too old, or a
-    /// schema that was not set up or is another program's.
+    /// schema that was not set up, is another program's, or has marks that a subscription writes to.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let url = StoreUrl::parse(url)?;
         Ok(Self(Remote::open(SYSTEM, bounded(url.place(), open(url))).await?))
@@ -134,19 +134,13 @@ impl Site {
                 "coalesce(pg_catalog.has_function_privilege(pg_catalog.to_regprocedure({function}), 'EXECUTE'), false)"
             )
         });
-        // The server empties such a table when it starts after a crash.
-        let unlogged = ["leases", "fences"].map(|table| {
-            let table = literal(&format!("{}.{table}", self.schema()));
-            format!(
-                "EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass({table})::oid \
-                 AND c.relpersistence::text OPERATOR(pg_catalog.=) 'u'::text)"
-            )
-        });
         let asked = format!(
             "SELECT {}.version(), {}, {}",
             self.schema(),
             may_call.join(" AND "),
-            unlogged.join(", ")
+            ["leases", "fences"]
+                .map(|table| flaws(&self.schema(), table))
+                .join(", ")
         );
         let (version, [leases, marks]) = match self.ask(Deed::Read, "the schema", &asked, &[]).await {
             Ok(rows) => {
@@ -154,7 +148,12 @@ impl Site {
                 let is = |index| row.is_some_and(|row| row.try_get(index).unwrap_or(false));
                 self.quick = is(1);
                 let version = row.and_then(|row| row.try_get::<_, i32>(0).ok());
-                (version, [is(2), is(3)])
+                let flaw = |unlogged| match (is(unlogged), is(unlogged + 1)) {
+                    (true, _) => Some(Flaw::Unlogged),
+                    (_, true) => Some(Flaw::Subscribed),
+                    _ => None,
+                };
+                (version, [flaw(2), flaw(4)])
             }
             Err(error) if error.fault == Fault::Unsupported => {
                 return Err(self.unfit(
@@ -174,18 +173,33 @@ impl Site {
                 ),
             ));
         }
-        if marks {
-            let why = format!(
-                "the table {0}.fences is UNLOGGED, so a crash empties it, and terms that are over could claim again; \
-                 ALTER TABLE {0}.fences SET LOGGED",
-                self.dial.url.schema
-            );
+        if let Some(flaw) = marks {
+            let table = format!("{}.fences", self.dial.url.schema);
+            let why = match flaw {
+                Flaw::Unlogged => format!(
+                    "the table {table} is UNLOGGED, so a crash empties it, and terms that are over could claim again; \
+                     ALTER TABLE {table} SET LOGGED"
+                ),
+                Flaw::Subscribed => format!(
+                    "a subscription applies to the table {table} what another primary says of its marks, so that terms that are \
+                     over could claim or enter; {NOT_SUBSCRIBED}"
+                ),
+            };
             return Err(self.unfit(Fault::Unsupported, &why));
         }
-        if leases {
-            self.durability = Durability::FenceOnly(
-                "the table of the leases is UNLOGGED: a crash empties it, and two may lead; ALTER TABLE … SET LOGGED",
-            );
+        match leases {
+            Some(Flaw::Unlogged) => {
+                self.durability = Durability::FenceOnly(
+                    "the table of the leases is UNLOGGED: a crash empties it, and two may lead; ALTER TABLE … SET LOGGED",
+                );
+            }
+            Some(Flaw::Subscribed) => {
+                self.durability = Durability::FenceOnly(
+                    "a subscription writes to the table of the leases: another primary gives them away as well, and two may lead; \
+                     take the table out of it",
+                );
+            }
+            None => {}
         }
         let looked = format!(
             "SELECT {} FROM {}.leases lease, clock_timestamp() moment LIMIT 0",
@@ -200,6 +214,30 @@ impl Site {
     fn unfit(&self, fault: Fault, why: &str) -> StoreError {
         StoreError::not_applied(fault, format!("PostgreSQL at {}: {why}", self.place))
     }
+}
+
+/// Why a table of the schema will not do.
+enum Flaw {
+    /// The server empties it when it starts after a crash.
+    Unlogged,
+    /// What applies a logical subscription writes to it, and asks no function.
+    Subscribed,
+}
+
+const NOT_SUBSCRIBED: &str = "take Tenure's tables out of its publication, then ALTER SUBSCRIPTION … REFRESH PUBLICATION, or drop the \
+     subscription";
+
+/// Whether a table has each of the flaws, in their order.
+fn flaws(schema: &str, table: &str) -> String {
+    let table = format!(
+        "pg_catalog.to_regclass({})::oid",
+        literal(&format!("{schema}.{table}"))
+    );
+    format!(
+        "EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) {table} \
+         AND c.relpersistence::text OPERATOR(pg_catalog.=) 'u'::text), \
+         EXISTS (SELECT FROM pg_catalog.pg_subscription_rel s WHERE s.srrelid OPERATOR(pg_catalog.=) {table})"
+    )
 }
 
 /// What a server says of itself.

@@ -34,4 +34,5 @@ mod search_path;
 mod setup;
 mod setup_beside;
 mod standbys;
+mod subscriptions;
 mod turnstile;

@@ -28,7 +28,8 @@ const SERVER_VERSION_MIN: i32 = 130_000;
 /// promoted, and is no standby.
 const SERVER: &str = "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), \
      current_setting('transaction_read_only'), current_setting('server_encoding'), current_setting('fsync'), \
-     current_setting('full_page_writes'), current_setting('synchronous_standby_names'), standbys.followers, standbys.asynchronous FROM \
+     current_setting('full_page_writes'), current_setting('synchronous_standby_names'), standbys.followers, standbys.asynchronous, \
+     pg_catalog.version() FROM \
      (SELECT count(*) AS followers, count(*) FILTER (WHERE sync_state = 'async') AS asynchronous FROM pg_stat_replication r \
       WHERE coalesce(state IN ('startup', 'catchup', 'streaming'), true) \
       AND coalesce(application_name NOT IN ('pg_receivewal', 'pg_basebackup', 'barman_receive_wal'), true) \
@@ -43,8 +44,8 @@ impl PostgresStore {
     /// # Errors
     /// [`StoreError`], not applied, after 5 s at most, and without the password: [`Fault::Invalid`] for a URL that cannot
     /// be read or hosts of different clusters, [`Fault::Unreachable`] or [`Fault::TimedOut`] if no server answers, [`Fault::Unauthenticated`],
-    /// [`Fault::Forbidden`], [`Fault::ReadOnly`] for a replica, [`Fault::Unsupported`] for a server that is too old, or a
-    /// schema that was not set up, is another program's, or has marks that a subscription writes to.
+    /// [`Fault::Forbidden`], [`Fault::ReadOnly`] for a replica, [`Fault::Unsupported`] for a server that is too old or only speaks
+    /// PostgreSQL's protocol, or a schema that was not set up, is another program's, or has marks that a subscription writes to.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let url = StoreUrl::parse(url)?;
         Ok(Self(Remote::open(SYSTEM, bounded(url.place(), open(url))).await?))
@@ -103,6 +104,15 @@ impl Site {
                 "the server does not say what it is; PostgreSQL 13 or later is needed",
             ));
         };
+        if let Some(other) = imitation(&server.words) {
+            return Err(self.unfit(
+                Fault::Unsupported,
+                &format!(
+                    "this is {other}, which speaks PostgreSQL's protocol: each of its nodes takes writes by a clock of its own, and \
+                     two would lead; keep leases in PostgreSQL's own server"
+                ),
+            ));
+        }
         if server.version < SERVER_VERSION_MIN {
             return Err(self.unfit(
                 Fault::Unsupported,
@@ -253,6 +263,15 @@ struct Server {
     standbys: i64,
     /// Those that are known to follow asynchronously.
     asynchronous: i64,
+    /// Its name and version.
+    words: String,
+}
+
+/// Which other system answers in PostgreSQL's place, as far as it says so.
+fn imitation(words: &str) -> Option<&'static str> {
+    [("-YB-", "YugabyteDB"), ("CockroachDB", "CockroachDB")]
+        .into_iter()
+        .find_map(|(sign, name)| words.contains(sign).then_some(name))
 }
 
 impl Server {
@@ -267,6 +286,7 @@ impl Server {
             synchronous: setting(6)?,
             standbys: row.try_get(7).ok()?,
             asynchronous: row.try_get(8).ok()?,
+            words: row.try_get(9).ok()?,
         })
     }
 
@@ -283,5 +303,39 @@ impl Server {
             );
         }
         Durability::Safe
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::imitation;
+
+    /// By what their own documentation shows of `version()`.
+    #[test]
+    fn system_that_only_speaks_the_protocol_of_postgres_is_told_by_its_name() {
+        for (words, name) in [
+            (
+                "PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu, compiled by gcc",
+                None,
+            ),
+            (
+                "PostgreSQL 16.4 on aarch64-unknown-linux-gnu, compiled by aarch64-unknown-linux-gnu-gcc",
+                None,
+            ),
+            (
+                "PostgreSQL 11.2-YB-2024.1.0.0-b0 on x86_64-pc-linux-gnu, compiled by clang",
+                Some("YugabyteDB"),
+            ),
+            (
+                "PostgreSQL 15.12-YB-2025.1.0.0-b0 on aarch64-unknown-linux-gnu, compiled by clang",
+                Some("YugabyteDB"),
+            ),
+            (
+                "CockroachDB CCL v24.1.0 (x86_64-pc-linux-gnu, built 2024/05/15 21:28:29, go1.22.2)",
+                Some("CockroachDB"),
+            ),
+        ] {
+            assert_eq!(imitation(words), name, "{words}");
+        }
     }
 }

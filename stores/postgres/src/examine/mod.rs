@@ -6,6 +6,7 @@ mod left_open;
 mod privileges;
 mod settings;
 mod setup;
+mod standbys;
 mod tables;
 
 use crate::fault::Deed;
@@ -56,6 +57,7 @@ impl Site {
                 "mend it, or rely on fences alone: they hold whatever the store forgets",
             ),
         });
+        findings.extend(self.examine_standbys().await);
         findings.extend(self.dial.examine_hosts().await);
         findings.extend(self.examine_settings().await);
         findings.extend(self.examine_left_open().await);

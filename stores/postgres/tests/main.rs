@@ -10,6 +10,7 @@ mod connect;
 mod dial;
 mod encryption;
 mod examination;
+mod examined_tables;
 mod example;
 mod exchanged;
 mod faults;

@@ -18,17 +18,6 @@ pub(crate) fn store_error(error: &Error, deed: Deed, subject: &str, place: &str)
     deed.error(fault, certainty, subject, place, why)
 }
 
-/// The same of who enters: he notifies nobody, and locks a row beside others, for which there may be no room.
-pub(crate) fn entry_error(error: &Error, subject: &str, place: &str) -> StoreError {
-    match error.as_db_error() {
-        Some(answer) if *answer.code() == SqlState::PROGRAM_LIMIT_EXCEEDED => {
-            let why = format!("{}; {FREEZE}", told(answer));
-            Deed::Read.error(Fault::Full, Certainty::NotApplied, subject, place, why)
-        }
-        Some(_) | None => store_error(error, Deed::Read, subject, place),
-    }
-}
-
 /// Nobody answered within the time allowed.
 pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration) -> StoreError {
     let check = "the network, and whether the server is frozen or a synchronous standby is missing";
@@ -80,6 +69,24 @@ pub(crate) const TLS: TlsWords = TlsWords {
     roots: "sslrootcert=",
 };
 
+/// What there is no room for: of what a statement of ours comes to, notifications, transaction ids, or rows that several have locked at
+/// once. The server says it in its own language, and by which of its sources it says it in none. A renewal that has waited for a row
+/// locks it in a subtransaction, and changes it in another: where there is no room for the multixact of the two, it is told this as
+/// well, and the next beat, which finds the row free, needs none.
+fn without_room(answer: &DbError, told: &str) -> String {
+    let way_out = match answer.file() {
+        Some("async.c") => END_LISTENER.to_owned(),
+        Some("varsup.c" | "multixact.c") => FREEZE.to_owned(),
+        Some(_) | None => {
+            format!("{END_LISTENER}; or, where it is wraparound that the server avoids, {FREEZE}")
+        }
+    };
+    match answer.hint() {
+        Some(hint) => format!("{told}; {way_out}; the server's hint: {}", line(hint)),
+        None => format!("{told}; {way_out}"),
+    }
+}
+
 fn told(answer: &DbError) -> String {
     format!("{} ({})", line(answer.message()), answer.code().code())
 }
@@ -106,14 +113,7 @@ fn by_answer(answer: &DbError) -> (Fault, Certainty, String) {
             (Fault::Invalid, format!("{told}; name a database in the URL"))
         }
         (&SqlState::DISK_FULL, _) => (Fault::Full, format!("{told}; free space on the server")),
-        // Of what a statement of ours comes to mostly, the queue of notifications; but for an entry. The same is said, in the server's
-        // own language, where transaction ids have run out. A renewal that has waited for
-        // a row locks it in a subtransaction, and changes it in another: where there is no room for the multixact of the two, it is told
-        // this as well, and the next beat, which finds the row free, needs none.
-        (&SqlState::PROGRAM_LIMIT_EXCEEDED, _) => (
-            Fault::Full,
-            format!("{told}; {END_LISTENER}; or, where it is wraparound that the server avoids, {FREEZE}"),
-        ),
+        (&SqlState::PROGRAM_LIMIT_EXCEEDED, _) => (Fault::Full, without_room(answer, &told)),
         (&SqlState::QUERY_CANCELED, _) => (
             Fault::TimedOut,
             format!("{told}; raise the role's statement_timeout, or look for what blocks it"),

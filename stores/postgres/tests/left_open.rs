@@ -1,5 +1,6 @@
 //! What piles up on a server behind a transaction that somebody leaves open.
 use crate::common::{PATIENCE, Scratch, giving_back, name, request, seconds, take};
+use crate::meddling::{Meddling, meddling};
 use tenure_core::{
     Certainty, Fault, Fence, FenceError, FencingToken, Finding, LeaseStore, Released, ResourceName,
     StoreError, Term, Verdict,
@@ -134,14 +135,8 @@ async fn multixacts_that_are_not_vacuumed_are_told_of() {
     for client in beside {
         client.batch_execute("ROLLBACK").await.unwrap();
     }
-    // As `vacuumdb --all` does, which goes to each database that one can connect to.
     inside.rollback().await.unwrap();
-    for database in ["postgres", "template1"] {
-        let client = Postgres::client(&server.uri_as("postgres", None, database))
-            .await
-            .unwrap();
-        client.batch_execute("VACUUM (FREEZE)").await.unwrap();
-    }
+    freeze_all(&server).await;
     assert_eq!(found(&store, "multixacts").await, None);
 }
 
@@ -157,6 +152,16 @@ fn enters_and_leaves(times: u32) -> String {
         "DO $$ BEGIN FOR number IN 1..{times} LOOP BEGIN PERFORM FROM {{schema}}.mark FOR SHARE; RAISE no_data_found; \
          EXCEPTION WHEN no_data_found THEN NULL; END; END LOOP; END $$"
     )
+}
+
+/// As `vacuumdb --all` does, which goes to each database that one can connect to.
+async fn freeze_all(server: &Postgres) {
+    for database in ["postgres", "template1"] {
+        let client = Postgres::client(&server.uri_as("postgres", None, database))
+            .await
+            .unwrap();
+        client.batch_execute("VACUUM (FREEZE)").await.unwrap();
+    }
 }
 
 /// As a server says it whose queue is full.
@@ -201,6 +206,46 @@ async fn entry_for_which_there_is_no_room_beside_others_is_told_what_to_vacuum()
         FenceError::Store(error) => tells_of_room(&error, "--freeze"),
         refusal => panic!("{refusal}"),
     }
+}
+
+/// By which of its sources a server has no room is in no language: transaction ids are no queue of notifications.
+#[tokio::test]
+async fn what_a_postgres_has_no_room_for_is_told_with_its_own_way_out() {
+    let scratch = Scratch::new().await;
+    let asked = request("job", "holder", seconds(300));
+    let token = take(&scratch.store().await, &asked).await.token;
+    for (file, way_out, no_way_out) in [
+        ("async.c", "end the session that listens", "--freeze"),
+        ("varsup.c", "--freeze", "listens"),
+        ("multixact.c", "--freeze", "listens"),
+    ] {
+        let answer: &'static [u8] = no_room(file).leak();
+        let with = move |request: &[u8]| match request.windows(11).any(|piece| piece == b"give_back($") {
+            true => Meddling::Answers(answer),
+            false => Meddling::Nothing,
+        };
+        let (address, _) = meddling(Postgres::shared().await.address(), with).await;
+        let uri = format!("postgres://postgres@{address}/postgres");
+        let store = PostgresStore::connect(&scratch.url_on(&uri, "sslmode=disable"))
+            .await
+            .unwrap();
+        let releases = [giving_back(&asked, token)];
+        let error = store.release(&releases).await.remove(0).unwrap_err();
+        tells_of_room(&error, way_out);
+        assert!(
+            error.message.contains("Kein Platz mehr. (54000)")
+                && error.message.contains("hint: Raum schaffen."),
+            "{error}"
+        );
+        assert!(!error.message.contains(no_way_out), "{file}: {error}");
+    }
+}
+
+/// What a server answers that speaks German.
+fn no_room(file: &str) -> Vec<u8> {
+    let fields = format!("SFEHLER\0VERROR\0C54000\0MKein Platz mehr.\0HRaum schaffen.\0F{file}\0\0");
+    let length = u32::try_from(fields.len() + 4).unwrap().to_be_bytes();
+    [b"E", &length[..], fields.as_bytes(), b"Z\0\0\0\x05I"].concat()
 }
 
 fn is_full(error: &StoreError) {

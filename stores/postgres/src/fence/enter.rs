@@ -2,7 +2,7 @@
 
 use super::marks::{BUMPED_TOKEN, Kept, ruled};
 use super::{PostgresFence, subject};
-use crate::fault::entry_error;
+use crate::fault::{Deed, store_error};
 use crate::schema::{showing, turnstile};
 use crate::site::Typed;
 use tenure_core::{Fault, FenceError, ResourceName, StoreError, Term};
@@ -77,7 +77,7 @@ impl PostgresFence {
                 }
             }
             Err(error) => {
-                let failed = entry_error(&error, &subject(resource), &self.site.place);
+                let failed = store_error(&error, Deed::Read, &subject(resource), &self.site.place);
                 match failed.fault {
                     Fault::Busy => self.as_it_is_now(resource, term, failed).await,
                     _ => Err(FenceError::Store(failed)),

@@ -154,6 +154,35 @@ fn enters_and_leaves(times: u32) -> String {
     )
 }
 
+/// As where autovacuum does not keep up: the server takes no writes any more when all of their numbers are used.
+#[tokio::test]
+async fn transactions_that_are_not_frozen_are_told_of() {
+    let settings = ["autovacuum=off", "autovacuum_freeze_max_age=100000"];
+    let server = Postgres::with_settings(&settings).await.unwrap();
+    let scratch = Scratch::on(&server.uri()).await;
+    let store = scratch.store().await;
+    assert_eq!(found(&store, "transactions").await, None);
+    scratch
+        .sql("CREATE TABLE {schema}.mark (token int); INSERT INTO {schema}.mark VALUES (1)")
+        .await;
+    let mut client = scratch.client().await;
+    let open = client.transaction().await.unwrap();
+    open.query_one("SELECT pg_current_xact_id()::text", &[])
+        .await
+        .unwrap();
+    // Each has a number of its own.
+    for _ in 0..20 {
+        scratch.sql(&enters_and_leaves(10_001)).await;
+    }
+    let told = found(&store, "transactions").await.unwrap();
+    assert_eq!(told.verdict, Verdict::Warning, "{told:?}");
+    assert!(told.detail.contains("in database postgres"), "{told:?}");
+    assert!(told.repair.unwrap().contains("--freeze"));
+    open.rollback().await.unwrap();
+    freeze_all(&server).await;
+    assert_eq!(found(&store, "transactions").await, None);
+}
+
 /// As `vacuumdb --all` does, which goes to each database that one can connect to.
 async fn freeze_all(server: &Postgres) {
     for database in ["postgres", "template1"] {

@@ -21,6 +21,15 @@ const MULTIXACT_MEMBERS_MAX: i64 = 1 << 31;
 /// So many of the latest multixacts are looked into.
 const MULTIXACTS_LOOKED_INTO: i64 = 10;
 
+/// From here on, half of the room that there is for their numbers, transactions are too many whatever is set. When all of it is taken, the
+/// server takes no writes.
+const TRANSACTIONS_MAX: i64 = 1 << 30;
+
+/// How far back the transactions go that are not frozen yet, in which database, and from where on PostgreSQL freezes them by itself
+/// (`autovacuum_freeze_max_age`): twice as far, it does not keep up.
+const TRANSACTIONS: &str = "SELECT age(datfrozenxid)::bigint, current_setting('autovacuum_freeze_max_age')::bigint, \
+     quote_ident(datname) FROM pg_database WHERE datallowconn ORDER BY 1 DESC LIMIT 1";
+
 /// How many multixacts are kept, how many their setting allows, and how many members the latest have on average; nothing where these
 /// are too few. Numbers begin anew behind 2^32 - 1, with 1.
 const MULTIXACTS: &str = "SELECT kept, allowed, ceil(avg(members))::bigint FROM ( \
@@ -52,6 +61,7 @@ impl Site {
             self.examine_old_versions().await,
             self.examine_notifications().await,
             self.examine_multixacts().await,
+            self.examine_transactions().await,
         ];
         findings.into_iter().flatten().collect()
     }
@@ -131,6 +141,28 @@ impl Site {
                 format!(
                     "{kept} are kept, the latest of {members} members each, and transactions that enter beside others make more: \
                      without room for them, no row is locked by a second one beside the first"
+                ),
+                FREEZE,
+            )
+        })
+    }
+
+    async fn examine_transactions(&self) -> Option<Finding> {
+        const SUBJECT: &str = "transactions";
+        let found = match self.row_of(TRANSACTIONS).await {
+            Ok(row) => row?,
+            Err(error) => return Some(unknown(SUBJECT, &error)),
+        };
+        let number = |index| found.try_get::<_, i64>(index).unwrap_or_default();
+        let (age, frozen_from) = (number(0), number(1));
+        (age > TRANSACTIONS_MAX.min(2 * frozen_from)).then(|| {
+            let database: String = found.try_get(2).unwrap_or_default();
+            warning(
+                SUBJECT,
+                format!(
+                    "those of the last {age} are not frozen in database {}, and every acquisition, renewal and release is one more: where \
+                     there is no room for another, no lease is taken or kept",
+                    database.replace(char::is_control, "?")
                 ),
                 FREEZE,
             )

@@ -5,7 +5,7 @@ use tenure_conformance::strangers::{
     self, Address as _, ROUNDS, cut, exchange, is_refused, leader_loses_nothing, standby_is_granted_nothing,
     watch_is_not_begun,
 };
-use tenure_core::{Acquired, Fence, FenceError, FencingToken, LeaseStore, ResourceName, Term};
+use tenure_core::{Acquired, Bump, Fence, FenceError, FencingToken, LeaseStore, ResourceName, Term};
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::{FaultProxy, Postgres, eventually_async};
 
@@ -86,14 +86,25 @@ async fn fence_asks_nothing_of_a_stranger_at_the_address_of_its_postgres() {
     let fence = fence.with_leases_elsewhere();
     let ledger = ResourceName::new("ledger").unwrap();
     let term = Term::new(name("job"), FencingToken::new(7).unwrap());
-    let claim = async || match fence.claim(&ledger, &term).await.err()? {
+    let bump = Bump {
+        resource: ledger.clone(),
+        above: None,
+        lease: None,
+    };
+    let failed = |refused: Option<FenceError>| match refused? {
         FenceError::Store(error) => Some(error),
         other => panic!("{other}"),
     };
+    let claim = async || failed(fence.claim(&ledger, &term).await.err());
+    let check = async || failed(fence.check(&ledger, &term).await.err());
+    let raise = async || failed(fence.bump(&bump).await.err());
     for _round in 0..ROUNDS {
         eventually_async(PATIENCE, "a claim", async || claim().await.map_or(Ok(()), Err)).await;
         address.lead_to_the_stranger().await;
+        // On connections for what raises marks, and on those for the rest.
         is_refused::<Address>(Address::SAID, claim).await;
+        is_refused::<Address>(Address::SAID, check).await;
+        is_refused::<Address>(Address::SAID, raise).await;
         address.is_untouched().await;
         address.lead_back().await;
     }

@@ -97,7 +97,7 @@ async fn postgres() -> Vec<Row> {
         (
             "PostgreSQL 13 or later",
             "*Rate*, *Step* (G2, P8); the disk keeps what it has synced (P1); a standby that is promoted was synchronous, and \
-             its clock is as right (P9)",
+             its clock is as right (P9); no subscription that writes to its tables is made after connecting (P19)",
             &["fsync=on", "full_page_writes=on"],
         ),
         ("PostgreSQL with fsync=off", TOKENS, &["fsync=off"]),

@@ -281,6 +281,12 @@ fn is_full(error: &StoreError) {
     tells_of_room(error, "end the session that listens");
 }
 
+/// A server that says so by its own source.
+fn is_full_and_no_more(error: &StoreError) {
+    is_full(error);
+    assert!(!error.message.contains("--freeze"), "{error}");
+}
+
 fn tells_of_room(error: &StoreError, way_out: &str) {
     assert_eq!(
         (error.fault, error.certainty),
@@ -320,7 +326,7 @@ async fn queue_of_notifications_that_fills_up_is_told_of_before_nothing_is_given
     let told = told.expect("it is told of before it is full");
     assert_eq!(told.verdict, Verdict::Warning, "{told:?}");
     let releases = [giving_back(&asked, token)];
-    is_full(&store.release(&releases).await.remove(0).unwrap_err());
+    is_full_and_no_more(&store.release(&releases).await.remove(0).unwrap_err());
     transaction.rollback().await.unwrap();
     // Who asks for it has the server cut the queue, which nobody does who finds no room.
     eventually_async(PATIENCE, "room for notifications", || async {

@@ -70,7 +70,7 @@ impl Code {
 impl From<Fault> for Code {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Unreachable | Fault::TimedOut | Fault::Busy => Self::Unavailable,
+            Fault::Unreachable | Fault::TimedOut | Fault::Busy | Fault::AnotherStore => Self::Unavailable,
             Fault::Full => Self::Full,
             Fault::Unauthenticated | Fault::Forbidden => Self::Forbidden,
             Fault::ReadOnly => Self::ReadOnly,

@@ -1,7 +1,8 @@
 //! The same command over a real PostgreSQL server.
 
 use crate::common::{SOON, Sandbox, exit_code, journeys, json};
-use tenure_testkit::{Postgres, block_on};
+use crate::endpoint::metric;
+use tenure_testkit::{FaultProxy, Postgres, block_on, eventually, free_port};
 
 /// A store with a schema of the test's own, which is set up by the command itself.
 fn sandbox(label: &str) -> Sandbox {
@@ -206,4 +207,63 @@ fn the_reason_why_postgres_does_not_take_a_lease_back_is_said() {
         "REVOKE UPDATE ON {schema}.leases FROM {schema}",
     );
     assert_eq!(forbidden["fault"], "forbidden", "{forbidden}");
+}
+
+/// As after `pg_upgrade` or a restore. The stop before it has had the one line of its own kind of fault, and is no news to who hears
+/// errors alone.
+#[test]
+fn another_store_is_told_to_waiters_after_the_outage_before_it_and_is_tried_on() {
+    let holder = sandbox("pg-another");
+    let (ours, strange) = (
+        block_on(Postgres::shared()).address(),
+        block_on(Postgres::start()).unwrap(),
+    );
+    let proxy = FaultProxy::postgres(&ours).unwrap();
+    let url = format!(
+        "postgres://postgres@{}/postgres?schema=cli_pg_another",
+        proxy.address()
+    );
+    let sandbox = Sandbox::at("pg-another-waiters", &url);
+    let held = holder.run(&["--ttl", "5s"], "job", "sleep 300");
+    holder.until_held("job");
+    let pages = format!("127.0.0.1:{}", free_port());
+    let start = |options: &[&str]| {
+        sandbox.start(&[&["run", "--ttl", "5s"], options, &["job", "--", "true"]].concat())
+    };
+    let waiting = start(&[]);
+    waiting.wait_for_line("waiting; held by", SOON).unwrap();
+    let quiet = start(&["--quiet", "--metrics", &pages]);
+    eventually(SOON, "a standby", || {
+        metric(&pages, "leader_status{lease=\"job\"}") == Some(0.0)
+    });
+    let failures = |reason: &str| {
+        let line = format!("lease_acquisition_failures{{lease=\"job\",reason=\"{reason}\"}}");
+        metric(&pages, &line).unwrap_or_default()
+    };
+
+    proxy.lead_to(format!("127.0.0.1:{}", free_port()));
+    proxy.cut_connections();
+    let told = waiting.wait_for_line("trying on", SOON).unwrap();
+    assert!(!told.text.contains("is of cluster"), "{}", told.text);
+    eventually(SOON, "the outage", || failures("unreachable") > 0.0);
+
+    proxy.lead_to(strange.address());
+    for process in [&waiting, &quiet] {
+        let told = process.wait_for_line("is of cluster", SOON).unwrap();
+        assert!(told.text.contains("start this process anew"), "{}", told.text);
+        assert!(told.text.contains("trying on"), "{}", told.text);
+    }
+    eventually(SOON, "a reason of its own, and no outage", || {
+        let outage = metric(
+            &pages,
+            "lease_store_unreachable_since_timestamp_seconds{lease=\"job\"}",
+        );
+        failures("another_store") > 0.0 && outage == Some(0.0)
+    });
+
+    held.kill_all_at_once();
+    proxy.lead_to(&ours);
+    for process in [&waiting, &quiet] {
+        assert_eq!(exit_code(process), 0);
+    }
 }

@@ -21,6 +21,7 @@ impl Slowness {
             Fault::TimedOut | Fault::Unreachable => after >= SLOW_LEAST,
             Fault::Busy => after >= BUSY_LEAST,
             Fault::Full
+            | Fault::AnotherStore
             | Fault::Unauthenticated
             | Fault::Forbidden
             | Fault::ReadOnly

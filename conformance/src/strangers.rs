@@ -69,7 +69,7 @@ pub async fn is_refused<A: Address>(said: &str, answer: impl AsyncFn() -> Option
         }
         assert_eq!(
             (error.fault, error.certainty),
-            (Fault::Unreachable, Certainty::NotApplied),
+            (Fault::AnotherStore, Certainty::NotApplied),
             "{error}"
         );
         Ok(())

@@ -11,6 +11,10 @@ pub enum Fault {
     Busy,
     /// No space left. A held lease may end at its deadline; nothing is granted.
     Full,
+    /// Another store answers than the one that was asked before: its data were restored, moved or made anew, or its address leads
+    /// elsewhere. It would have leaders of its own, and is asked for nothing. No misconfiguration, as whoever opens the store anew goes by the one that
+    /// is there; but who has it open tries on until a person acts. Effect on authority: none before the deadline.
+    AnotherStore,
     /// The store refused the credentials. A misconfiguration, as far as it tells: an operator must act. The one that is not
     /// [final](Self::is_final).
     Unauthenticated,
@@ -40,7 +44,12 @@ impl Fault {
             | Self::Unreadable
             | Self::Unsupported
             | Self::Invalid => true,
-            Self::Unreachable | Self::TimedOut | Self::Busy | Self::Full | Self::Internal => false,
+            Self::Unreachable
+            | Self::TimedOut
+            | Self::Busy
+            | Self::Full
+            | Self::AnotherStore
+            | Self::Internal => false,
         }
     }
 
@@ -64,6 +73,7 @@ impl Fault {
             Self::TimedOut => "timed_out",
             Self::Busy => "busy",
             Self::Full => "full",
+            Self::AnotherStore => "another_store",
             Self::Unauthenticated => "unauthenticated",
             Self::Forbidden => "forbidden",
             Self::ReadOnly => "read_only",

@@ -1,7 +1,7 @@
 //! A connection to a member, and the calls on it.
 
 use crate::fault::Failure;
-use crate::one_cluster::cluster_of;
+use crate::one_cluster::{OfAnother, cluster_of};
 use crate::wire::cluster::{StatusRequest, StatusResponse};
 use crate::wire::{Answer, path};
 use http::uri::PathAndQuery;
@@ -72,7 +72,7 @@ impl Connection {
     /// whomever it likes: what another cluster says of a lease is believed by nobody.
     fn is_ours<Answered: Answer>(&self, answer: Answered) -> Result<Answered, Status> {
         match (self.cluster, cluster_of(answer.header())) {
-            (Some(ours), Some(theirs)) if ours != theirs => Err(Status::unavailable(format!(
+            (Some(ours), Some(theirs)) if ours != theirs => Err(OfAnother::status(format!(
                 "{} has answered for cluster {theirs:016x}, and before for {ours:016x}; have a proxy lead to the members of one",
                 self.host
             ))),

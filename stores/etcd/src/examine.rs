@@ -22,6 +22,7 @@ pub(crate) async fn findings(site: &Site) -> Result<Vec<Finding>, StoreError> {
     };
     let answers = roll::ask_each(&site.members).await;
     let mut findings = vec![leader(status.as_ref()), members(&answers)];
+    findings.extend(cluster(site.members.cluster.id()));
     findings.extend(version(&answers));
     findings.push(privileges(site).await);
     findings.push(space(site, status.as_ref()).await);
@@ -162,6 +163,11 @@ fn members(answers: &[Told]) -> Finding {
         ),
         count => finding("members", Verdict::Good, &format!("all {count} answer")),
     }
+}
+
+/// To be compared with what is said by who was connected to another one: see [`OneCluster`](crate::one_cluster::OneCluster).
+fn cluster(id: Option<u64>) -> Option<Finding> {
+    id.map(|id| finding("cluster", Verdict::Good, &format!("{id:016x}")))
 }
 
 /// Writes a scratch key, and removes it.

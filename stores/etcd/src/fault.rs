@@ -1,6 +1,7 @@
 //! What a member's errors mean to the contract: fault, certainty, one line for a person.
 
 use crate::once::HasEnded;
+use crate::one_cluster::OfAnother;
 use std::error::Error;
 use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::{Deed, line};
@@ -16,8 +17,8 @@ pub(crate) enum Failure {
     Denied(Status),
     /// Nobody could be connected to, so nothing was sent. What it says names no lease.
     Undialled(StoreError),
-    /// The member is of another cluster than the one that was connected to first, so nothing was asked of it. As one that is away: it
-    /// may pass, and whoever was fine until then waits for that.
+    /// The member is of another cluster than the one that was connected to first, so nothing was asked of it. It may pass, and
+    /// whoever was fine until then waits for that.
     Stranger(String),
     /// The member has ended a stream as it lost its leader: what was asked on it may have been applied before.
     LeaderLost,
@@ -110,7 +111,7 @@ impl Failure {
         match self {
             Self::Status(status) | Self::Denied(status) => judge(status),
             Self::Undialled(error) => (error.fault, Certainty::NotApplied, error.message.clone()),
-            Self::Stranger(why) => (Fault::Unreachable, Certainty::NotApplied, why.clone()),
+            Self::Stranger(why) => (Fault::AnotherStore, Certainty::NotApplied, why.clone()),
             Self::LeaderLost => (Fault::Unreachable, Certainty::Unknown, NO_LEADER.to_owned()),
             Self::Late => (
                 Fault::TimedOut,
@@ -156,6 +157,7 @@ fn judge(status: &Status) -> (Fault, Certainty, String) {
     let told = line(status.message());
     let says = |text: &str| status.message().contains(text);
     match status.code() {
+        _ if causes(status).any(|cause| cause.is::<OfAnother>()) => (Fault::AnotherStore, Unknown, told),
         _ if is_no_etcds(status) => (
             Fault::Unreachable,
             Unknown,

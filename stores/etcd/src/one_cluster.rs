@@ -2,7 +2,10 @@
 
 use crate::fault::Failure;
 use crate::wire::ResponseHeader;
-use std::sync::OnceLock;
+use std::error::Error;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use tonic::Status;
 
 /// That of whoever was connected to first. A member of another cluster is none of ours, however late it comes: as one that was away
 /// until then, and was set up anew meanwhile.
@@ -12,6 +15,11 @@ pub(crate) struct OneCluster(OnceLock<u64>);
 impl OneCluster {
     pub(crate) fn is_known(&self) -> bool {
         self.0.get().is_some()
+    }
+
+    /// Its id, if it is known.
+    pub(crate) fn id(&self) -> Option<u64> {
+        self.0.get().copied()
     }
 
     /// It is this one, unless another is known already.
@@ -36,6 +44,27 @@ impl OneCluster {
         }
     }
 }
+
+/// An answer is of another cluster than the connection that it came over: the connection is of no use any more.
+#[derive(Debug)]
+pub(crate) struct OfAnother;
+
+impl OfAnother {
+    /// What is told in place of the answer.
+    pub(crate) fn status(told: String) -> Status {
+        let mut status = Status::unavailable(told);
+        status.set_source(Arc::new(Self));
+        status
+    }
+}
+
+impl fmt::Display for OfAnother {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("another cluster has answered")
+    }
+}
+
+impl Error for OfAnother {}
 
 /// The cluster that an answer is of, if it says so.
 pub(crate) fn cluster_of(header: Option<ResponseHeader>) -> Option<u64> {

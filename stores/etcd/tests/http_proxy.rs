@@ -156,7 +156,7 @@ async fn answer_of_another_cluster_on_the_same_connection_is_believed_by_nobody(
     ];
     for (what, error) in refusals {
         let error = error.unwrap_or_else(|| panic!("{what} of another cluster counts"));
-        assert_eq!(error.fault, Fault::Unreachable, "{what}: {error}");
+        assert_eq!(error.fault, Fault::AnotherStore, "{what}: {error}");
         assert!(error.message.contains("for cluster"), "{what}: {error}");
     }
 

@@ -148,7 +148,7 @@ async fn member_of_another_cluster_that_comes_later_is_refused() {
         let is_refused = |answer: Option<StoreError>| match answer.expect("it is another cluster") {
             // Who waits for the store waits for this, too.
             error if error.message.contains(&told) => {
-                assert_eq!(error.fault, Fault::Unreachable, "{error}");
+                assert_eq!(error.fault, Fault::AnotherStore, "{error}");
                 Ok(())
             }
             // It is learnt first that the other one is gone.

@@ -75,7 +75,13 @@ impl Link {
     /// as they are when it has just started or somebody has just made the bucket; and of several who ask at once it may answer
     /// some alone. One server has no such times: it is asked again only if it may have made the bucket.
     async fn may_pass(&self, error: &StoreError) -> bool {
-        if !matches!(error.fault, Fault::TimedOut | Fault::Unreachable | Fault::Busy) {
+        let passing = [
+            Fault::TimedOut,
+            Fault::Unreachable,
+            Fault::AnotherStore,
+            Fault::Busy,
+        ];
+        if !passing.contains(&error.fault) {
             return false;
         }
         // A server that cannot be reached has been looked for already.

@@ -4,11 +4,13 @@ use crate::api::{Condition, Put};
 use crate::bucket::begins_with_the_clock;
 use crate::durability::{Syncs, judge, servers};
 use crate::moments::told_ms;
+use crate::one_bucket::created;
 use crate::swap::Kv;
 use serde_json::Value;
 use std::time::{Duration, Instant, SystemTime};
 use tenure_core::{Durability, Fault, Finding, Scope, StoreError};
 use tenure_remote::findings::{bad, good, unknown, warning};
+use tenure_remote::line;
 
 /// How many looks the round trip is the median of.
 const LOOKS: usize = 9;
@@ -41,6 +43,7 @@ impl Kv {
         let info = self.link.existing_bucket(&self.keys).await?;
         findings.push(clock(&info, here + sent.elapsed() / 2, sent.elapsed()));
         findings.extend(self.servers_of_the_url(&info).await);
+        findings.push(identity(&info));
         findings.push(copies(&info));
         findings.push(numbers(&info));
         let syncs = Syncs::ask(&self.monitors).await;
@@ -149,6 +152,13 @@ fn clock(info: &Value, here: SystemTime, took: Duration) -> Finding {
         ),
         false => good("clock", detail),
     }
+}
+
+/// To be compared with what is said by who was connected to another one.
+fn identity(info: &Value) -> Finding {
+    let name = info["config"]["name"].as_str().unwrap_or_default();
+    let made = created(info).unwrap_or("at no time that it tells");
+    good("bucket", format!("{}, made {made}", line(name)))
 }
 
 fn copies(info: &Value) -> Finding {

@@ -2,7 +2,7 @@
 
 use crate::connect::{denied, nobody_there, refused};
 use crate::dialled::{Dialled, Sent, Unanswered};
-use crate::fault::Refusal;
+use crate::fault::{Refusal, STREAM_NOT_FOUND};
 use crate::link::{Link, Open};
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -66,7 +66,7 @@ impl OneBucket {
             payload: Vec::new(),
         };
         let failed =
-            |why: String| Deed::Read.error(Fault::Unreachable, Certainty::NotApplied, SUBJECT, host, why);
+            |fault: Fault, why: String| Deed::Read.error(fault, Certainty::NotApplied, SUBJECT, host, why);
         let Ok(answer) = tokio::time::timeout(LOOK_TIME_MAX, dialled.ask(&sent)).await else {
             let check = "the network and whether the servers are frozen, or lack a majority";
             return Err(timed_out(Deed::Read, SUBJECT, host, LOOK_TIME_MAX, check));
@@ -76,16 +76,32 @@ impl OneBucket {
                 denied(Deed::Read, certainty, SUBJECT, host, &complaint)
             }
             Unanswered::Nobody => nobody_there(Deed::Read, SUBJECT, host),
-            Unanswered::Unfit(error) | Unanswered::Failed(error) => failed(line(error)),
-            Unanswered::Ended => failed("the connection ended before it said which bucket it has".to_owned()),
+            Unanswered::Unfit(error) | Unanswered::Failed(error) => failed(Fault::Unreachable, line(error)),
+            Unanswered::Ended => {
+                let why = "the connection ended before it said which bucket it has";
+                failed(Fault::Unreachable, why.to_owned())
+            }
         })?;
         // Whoever answers none of JetStream's tells nothing.
         let told = serde_json::from_slice(&message.payload).unwrap_or(Value::Null);
         match Refusal::of(&told) {
-            Some(refusal) => Err(refused(Deed::Read, SUBJECT, host, &refusal)),
+            Some(refusal) => Err(without(&refusal, refused(Deed::Read, SUBJECT, host, &refusal))),
             // Also of one that does not lead the stream: each that keeps it knows.
-            None => self.check(host, &told).map_err(failed),
+            None => self
+                .check(host, &told)
+                .map_err(|why| failed(Fault::AnotherStore, why)),
         }
+    }
+}
+
+/// What a refusal comes to where the bucket is known: a server that has none is another one, also where it is about to know of it.
+fn without(refusal: &Refusal, error: StoreError) -> StoreError {
+    match refusal.number {
+        STREAM_NOT_FOUND => StoreError {
+            fault: Fault::AnotherStore,
+            ..error
+        },
+        _ => error,
     }
 }
 
@@ -101,7 +117,7 @@ impl Link {
         servers.bucket.check(&host, info).map_err(|why| {
             self.leave(open);
             Deed::Read.error(
-                Fault::Unreachable,
+                Fault::AnotherStore,
                 Certainty::NotApplied,
                 subject,
                 self.place(),

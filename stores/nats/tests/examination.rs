@@ -19,6 +19,7 @@ async fn examination_of_nats_tells_what_matters() {
         [
             "round trip",
             "clock",
+            "bucket",
             "copies",
             "numbers",
             "durability",

@@ -161,11 +161,11 @@ impl Dial {
             .unwrap_or_else(|| self.unreachable(host, "the host has no address".to_owned())))
     }
 
-    /// Passes by a host of another cluster, as if it were away.
+    /// Passes by a host of another cluster.
     async fn log_in(&self, host: usize, config: Config) -> Result<(Dialled, Option<IpAddr>), StoreError> {
         let (dialled, address, told) = self.greet(host, config).await?;
         let checked = self.cluster.check(&self.place_of(host), told);
-        checked.map_err(|why| self.unreachable(host, why))?;
+        checked.map_err(|why| self.failed(Fault::AnotherStore, host, why))?;
         Ok((dialled, address))
     }
 
@@ -214,13 +214,11 @@ impl Dial {
     }
 
     fn unreachable(&self, host: usize, why: String) -> StoreError {
-        Deed::Read.error(
-            Fault::Unreachable,
-            Certainty::NotApplied,
-            "",
-            &self.place_of(host),
-            why,
-        )
+        self.failed(Fault::Unreachable, host, why)
+    }
+
+    fn failed(&self, fault: Fault, host: usize, why: String) -> StoreError {
+        Deed::Read.error(fault, Certainty::NotApplied, "", &self.place_of(host), why)
     }
 
     pub(crate) fn place_of(&self, host: usize) -> String {

@@ -31,6 +31,11 @@ const WAY_OUT: &str = "name a primary and its standbys in the PostgreSQL URL";
 pub(crate) struct OneCluster(OnceLock<i64>);
 
 impl OneCluster {
+    /// Its number, if it is known.
+    pub(crate) fn number(&self) -> Option<i64> {
+        self.0.get().copied()
+    }
+
     /// Whether a host may be of it, which is known from the first on that says so. Why not, otherwise. Who may not say it is not judged.
     pub(crate) fn check(&self, host: &str, told: Option<i64>) -> Result<(), String> {
         let Some(theirs) = told else {

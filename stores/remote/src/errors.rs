@@ -57,12 +57,14 @@ pub fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration, chec
 
 /// What it comes to that none of several places lets in, with what each says. A mistake that only a person can mend is one only where
 /// each of them says so: where one was forgotten when a password was changed, the others may be away for a moment, and that must
-/// end nobody's campaign.
+/// end nobody's campaign. That one is another store says more than that others are away.
 #[must_use]
 pub fn none_lets_in(failed: Vec<StoreError>) -> StoreError {
+    let stranger = failed.iter().find(|error| error.fault == Fault::AnotherStore);
     let passing = failed.iter().rfind(|error| !error.fault.is_misconfiguration());
     let refused = failed.iter().rfind(|error| !error.fault.is_final());
-    let fault = passing
+    let fault = stranger
+        .or(passing)
         .or(refused)
         .or(failed.last())
         .map_or(Fault::Invalid, |error| error.fault);

@@ -166,6 +166,7 @@ fn commit_certainty(fault: Fault) -> Certainty {
         Fault::Full | Fault::Busy | Fault::ReadOnly => Certainty::NotApplied,
         Fault::Unreachable
         | Fault::TimedOut
+        | Fault::AnotherStore
         | Fault::Unauthenticated
         | Fault::Forbidden
         | Fault::Unreadable
@@ -190,9 +191,11 @@ fn words(subject: &str, path: &str, fault: Fault, error: &Error) -> String {
         Fault::Invalid => {
             "it has no table of marks yet; make it once, with your other tables: SqliteFence::install, or tenure fence claim"
         }
-        Fault::TimedOut | Fault::Unauthenticated | Fault::Unsupported | Fault::Internal => {
-            "see the disk and the kernel's log"
-        }
+        Fault::TimedOut
+        | Fault::AnotherStore
+        | Fault::Unauthenticated
+        | Fault::Unsupported
+        | Fault::Internal => "see the disk and the kernel's log",
     };
     format!("{subject} in {path}: {way_out} (SQLite: {error})")
 }

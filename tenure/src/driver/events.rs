@@ -167,7 +167,10 @@ impl Driver {
             | (Asker::Look(_), Some(Reply::Looked(Err(error)))) => error,
             (Asker::Engine(_) | Asker::Look(_), _) => return false,
         };
-        !matches!(error.fault, Fault::Unreachable | Fault::TimedOut)
+        !matches!(
+            error.fault,
+            Fault::Unreachable | Fault::TimedOut | Fault::AnotherStore
+        )
     }
 
     /// The longest that a first attempt takes: one request, and one more where the lease is looked at first.

@@ -43,12 +43,12 @@ impl Recoveries {
     }
 }
 
-/// Whether nobody answered, or let anybody in.
+/// Whether nobody answered who is to be asked, or let anybody in.
 fn is_away(reply: Option<&Reply>) -> bool {
     let is_away = |error: &StoreError| {
         matches!(
             error.fault,
-            Fault::Unreachable | Fault::TimedOut | Fault::Unauthenticated
+            Fault::Unreachable | Fault::TimedOut | Fault::AnotherStore | Fault::Unauthenticated
         )
     };
     match reply {
@@ -171,7 +171,8 @@ mod tests {
         for seconds in [1, 2, 4, 8, 10, 10] {
             assert_eq!(pass(&mut pauses).await.as_secs(), seconds);
         }
-        for passing in [Some(Fault::Unreachable), Some(Fault::Unauthenticated), None] {
+        let faults = [Fault::Unreachable, Fault::AnotherStore, Fault::Unauthenticated];
+        for passing in faults.map(Some).into_iter().chain([None]) {
             recoveries.note(passing.map(failed).as_ref());
             recoveries.note(Some(&answered));
             assert_eq!(pass(&mut pauses).await, Duration::ZERO);

@@ -111,6 +111,7 @@ fn faults() -> Vec<Fault> {
         Fault::TimedOut,
         Fault::Busy,
         Fault::Full,
+        Fault::AnotherStore,
         Fault::Unauthenticated,
         Fault::Forbidden,
         Fault::ReadOnly,

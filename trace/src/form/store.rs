@@ -11,6 +11,7 @@ choice!(Fault {
     "timed_out" => TimedOut,
     "busy" => Busy,
     "full" => Full,
+    "another_store" => AnotherStore,
     "unauthenticated" => Unauthenticated,
     "forbidden" => Forbidden,
     "read_only" => ReadOnly,

@@ -167,6 +167,8 @@ fn repair_of(fault: Fault) -> Option<&'static str> {
         Fault::Unreachable | Fault::TimedOut | Fault::Busy => {
             Some("see why it answers who reads and not who writes")
         }
-        Fault::Unreadable | Fault::Unsupported | Fault::Invalid | Fault::Internal => None,
+        Fault::AnotherStore | Fault::Unreadable | Fault::Unsupported | Fault::Invalid | Fault::Internal => {
+            None
+        }
     }
 }

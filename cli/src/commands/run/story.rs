@@ -4,7 +4,7 @@ use crate::arguments::Patience;
 use crate::output::{Voice, clean, in_json, short};
 use serde_json::json;
 use std::time::Duration;
-use tenure::contract::Lease;
+use tenure::contract::{Fault, Lease};
 use tenure::{Event, Leadership, LeaseName, StoreError};
 
 /// What stands between this candidate and the lease.
@@ -139,12 +139,13 @@ enum Hearers {
 }
 
 impl Hearers {
-    /// Who is told of an error of a store that has answered before. A login that is refused is tried on, and may be refused until a
-    /// person acts.
+    /// Who is told of an error of a store that has answered before. Of a login that is refused, and of another store in the place of
+    /// the one that was asked, is tried on, maybe until a person acts.
     fn of(error: &StoreError) -> Self {
-        match error.fault.is_misconfiguration() {
-            true => Self::AlsoQuiet,
-            false => Self::NotQuiet,
+        match error.fault {
+            Fault::AnotherStore => Self::AlsoQuiet,
+            fault if fault.is_misconfiguration() => Self::AlsoQuiet,
+            _ => Self::NotQuiet,
         }
     }
 }

@@ -29,9 +29,12 @@ impl Site {
         let text = |index| row.try_get::<_, String>(index).unwrap_or_default();
         let number = |index| row.try_get::<_, i64>(index).unwrap_or_default();
         let (isolation, commit) = (text(1), text(2));
+        // To be compared with what is said by who was connected to another one.
+        let cluster = self.dial.cluster.number();
+        let cluster = cluster.map_or_else(String::new, |number| format!(", cluster {number}"));
         let mut findings = vec![good(
             "server",
-            format!("PostgreSQL {}, {} connections at most", text(0), text(4)),
+            format!("PostgreSQL {}, {} connections at most{cluster}", text(0), text(4)),
         )];
         findings.push(match commit.as_str() {
             "off" | "local" | "remote_write" => good(

@@ -8,7 +8,7 @@ use tenure_core::{
     Operation, Predecessor, Released, Renewed, Reply, StoreError, Ttl, Wish,
 };
 
-const FAULTS: [Fault; 11] = [
+const FAULTS: [Fault; 12] = [
     Fault::Unreachable,
     Fault::TimedOut,
     Fault::Busy,
@@ -20,6 +20,7 @@ const FAULTS: [Fault; 11] = [
     Fault::Unreadable,
     Fault::Unsupported,
     Fault::Invalid,
+    Fault::AnotherStore,
 ];
 
 /// A reply to `operation`: of its kind with eleven in twelve.

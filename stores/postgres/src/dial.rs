@@ -144,50 +144,37 @@ impl Dial {
     }
 
     /// Connects to the first of these addresses of a host that answers, beginning with the one that did so last.
-    async fn connect_at(&self, host: usize, mut addresses: Vec<Config>) -> Result<Dialled, StoreError> {
-        let answered = self.answered().get(&host).copied();
-        addresses
-            .sort_by_key(|config| answered.is_none() || config.get_hostaddrs().first() != answered.as_ref());
-        let found = first_of(addresses.into_iter().map(|config| self.log_in(host, config))).await;
-        let mut failed = match found {
-            Ok((dialled, address)) => {
-                address.map(|address| self.answered().insert(host, address));
-                return Ok(dialled);
-            }
-            Err(failed) => failed,
-        };
-        Err(failed
-            .pop()
-            .unwrap_or_else(|| self.unreachable(host, "the host has no address".to_owned())))
-    }
-
-    /// Passes by a host of another cluster.
-    async fn log_in(&self, host: usize, config: Config) -> Result<(Dialled, Option<IpAddr>), StoreError> {
-        let (dialled, address, told) = self.greet(host, config).await?;
-        let checked = self.cluster.check(&self.place_of(host), told);
-        checked.map_err(|why| self.failed(Fault::AnotherStore, host, why))?;
-        Ok((dialled, address))
-    }
-
-    /// The cluster that the first of a host's addresses that answers is of, if it says so. Lets go of the connection.
-    ///
-    /// # Errors
-    /// As [`connect_to`](Self::connect_to).
-    pub(crate) async fn look_at(&self, host: usize, config: &Config) -> Result<Option<i64>, StoreError> {
-        let addresses = addresses(config)
-            .await
-            .map_err(|error| self.unreachable(host, line(error)))?;
-        let looks = addresses.into_iter().map(|config| self.greet(host, config));
-        let (_dialled, _address, told) = first_of(looks).await.map_err(none_lets_in)?;
-        Ok(told)
-    }
-
-    /// Connects, and has the host say which cluster it is of before it is asked anything else.
-    async fn greet(
+    pub(crate) async fn connect_at(
         &self,
         host: usize,
-        config: Config,
-    ) -> Result<(Dialled, Option<IpAddr>, Option<i64>), StoreError> {
+        mut addresses: Vec<Config>,
+    ) -> Result<Dialled, StoreError> {
+        let answered = self.answered().get(&host).copied();
+        addresses.sort_by_key(|config| answered.is_none() || address_of(config) != answered);
+        match first_of(addresses.into_iter().map(|config| self.log_in(host, config))).await {
+            Ok((dialled, address)) => {
+                address.map(|address| self.answered().insert(host, address));
+                Ok(dialled)
+            }
+            Err(none) if none.is_empty() => Err(self.unreachable(host, "the host has no address".to_owned())),
+            Err(failed) => Err(none_lets_in(failed)),
+        }
+    }
+
+    /// Passes by an address of another cluster.
+    async fn log_in(&self, host: usize, config: Config) -> Result<(Dialled, Option<IpAddr>), StoreError> {
+        let (dialled, told) = self.greet(host, &config).await?;
+        let checked = self.cluster.check(&self.place_at(host, &config), told);
+        checked.map_err(|why| self.failed(Fault::AnotherStore, host, why))?;
+        Ok((dialled, address_of(&config)))
+    }
+
+    /// Connects to an address of a host, and has it say which cluster it is of before it is asked anything else.
+    pub(crate) async fn greet(
+        &self,
+        host: usize,
+        config: &Config,
+    ) -> Result<(Dialled, Option<i64>), StoreError> {
         let allowed = self.allowed();
         // As the file is now: it is replaced before what it holds expires.
         let connector = connector(&self.url.trust).map_err(|error| self.files.wrong(error))?;
@@ -200,13 +187,12 @@ impl Dial {
         match timeout(allowed, greeting).await {
             Ok(Ok((client, connection, told))) => {
                 self.files.are_of_use();
-                let address = config.get_hostaddrs().first().copied();
                 let dialled = Dialled {
                     client,
                     connection,
                     host,
                 };
-                Ok((dialled, address, told))
+                Ok((dialled, told))
             }
             Ok(Err(error)) => Err(store_error(&error, Deed::Read, "", &self.place_of(host))),
             Err(_late) => Err(timed_out(Deed::Read, "", &self.place_of(host), allowed)),
@@ -223,6 +209,23 @@ impl Dial {
 
     pub(crate) fn place_of(&self, host: usize) -> String {
         place(&self.url.hosts[host], &self.url.schema)
+    }
+
+    /// A host at one of its addresses, for people.
+    pub(crate) fn place_at(&self, host: usize, config: &Config) -> String {
+        let place = self.place_of(host);
+        match (config.get_hosts().first(), address_of(config)) {
+            (Some(Host::Tcp(name)), Some(address)) if name.parse() != Ok(address) => {
+                format!("{place} at {address}")
+            }
+            _ => place,
+        }
+    }
+
+    /// Whether the latest connection was made with this address of a host.
+    pub(crate) fn is_latest(&self, host: usize, config: &Config) -> bool {
+        host == self.latest.load(Ordering::Relaxed)
+            && self.answered().get(&host).copied() == address_of(config)
     }
 
     fn answered(&self) -> MutexGuard<'_, HashMap<usize, IpAddr>> {
@@ -272,8 +275,13 @@ pub(crate) fn about(what: &str) -> impl Fn(StoreError) -> StoreError {
     }
 }
 
+/// The one that the driver is to connect to, where it is not a socket's path.
+fn address_of(config: &Config) -> Option<IpAddr> {
+    config.get_hostaddrs().first().copied()
+}
+
 /// The addresses behind a host, each as the driver takes it: with the name, which a certificate is checked for.
-async fn addresses(config: &Config) -> io::Result<Vec<Config>> {
+pub(crate) async fn addresses(config: &Config) -> io::Result<Vec<Config>> {
     let (Some(Host::Tcp(name)), []) = (config.get_hosts().first(), config.get_hostaddrs()) else {
         return Ok(vec![config.clone()]);
     };

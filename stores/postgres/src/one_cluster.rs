@@ -1,6 +1,6 @@
 //! The one cluster that is asked, a primary with its standbys: each other would have leaders and marks of its own.
 
-use crate::dial::Dial;
+use crate::dial::{Dial, addresses};
 use crate::fault::ends_connection;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
@@ -12,12 +12,12 @@ use std::task::Poll;
 use std::time::Duration;
 use tenure_core::{Fault, Finding, StoreError};
 use tenure_remote::findings::{bad, good};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::tls::TlsStream;
-use tokio_postgres::{Client, Connection, Error, Socket};
+use tokio_postgres::{Client, Config, Connection, Error, Socket};
 
-/// How long the hosts beside the one that is connected may take to say what they are of.
+/// How long the addresses beside the one that is connected may take to say what they are of.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// What `initdb` gave it: standbys have their primary's, through restarts and promotions.
@@ -86,25 +86,39 @@ fn keeps_it_back(error: &Error) -> bool {
 }
 
 impl Dial {
-    /// What is said of each host of the URL that answers now, and is of another cluster than the one that is connected. Standbys are
-    /// asked as well: they may be promoted.
-    async fn strangers(&self) -> Vec<String> {
-        let connected = self.latest.load(Ordering::Relaxed);
-        let others = (0..self.url.hosts.len()).filter(|host| *host != connected);
-        let looks = others.map(async |host| {
-            let mut config = self.url.hosts[host].clone();
+    /// Each address of the URL's hosts, with its host's place in the list. Standbys are asked as well: they may be promoted.
+    async fn addresses(&self, until: Instant) -> Vec<(usize, Config)> {
+        let looks = self.url.hosts.iter().enumerate().map(async |(host, config)| {
+            let mut config = config.clone();
             config.target_session_attrs(TargetSessionAttrs::Any);
-            let looked = timeout(LOOK_TIME_MAX, self.look_at(host, &config)).await;
-            let told = looked.ok().and_then(Result::ok).flatten();
-            self.cluster.check(&self.place_of(host), told).err()
+            let found = timeout_at(until, addresses(&config)).await;
+            let found = found.ok().and_then(Result::ok).unwrap_or_default();
+            found.into_iter().map(|config| (host, config)).collect::<Vec<_>>()
+        });
+        join_all(looks).await.into_iter().flatten().collect()
+    }
+
+    /// What is said of each of these addresses that answers by then, and is of another cluster than the one that is connected.
+    async fn strangers(&self, addresses: &[(usize, Config)], until: Instant) -> Vec<String> {
+        let others = addresses
+            .iter()
+            .filter(|(host, config)| !self.is_latest(*host, config));
+        let looks = others.map(async |(host, config)| {
+            let greeted = timeout_at(until, self.greet(*host, config)).await;
+            let told = greeted
+                .ok()
+                .and_then(Result::ok)
+                .and_then(|(_dialled, told)| told);
+            self.cluster.check(&self.place_at(*host, config), told).err()
         });
         join_all(looks).await.into_iter().flatten().collect()
     }
 
     /// # Errors
-    /// [`Fault::Invalid`]: hosts of the URL that answer are of different clusters. Not applied.
+    /// [`Fault::Invalid`]: addresses of the URL that answer are of different clusters. Not applied.
     pub(crate) async fn refuse_strangers(&self) -> Result<(), StoreError> {
-        let strangers = self.strangers().await;
+        let until = Instant::now() + LOOK_TIME_MAX;
+        let strangers = self.strangers(&self.addresses(until).await, until).await;
         if strangers.is_empty() {
             return Ok(());
         }
@@ -112,15 +126,91 @@ impl Dial {
         Err(StoreError::not_applied(Fault::Invalid, message))
     }
 
-    /// Nothing where the URL names one host.
+    /// Nothing where the URL names one host, which has one address.
     pub(crate) async fn examine_hosts(&self) -> Option<Finding> {
-        if self.url.hosts.len() < 2 {
+        let until = Instant::now() + LOOK_TIME_MAX;
+        let addresses = self.addresses(until).await;
+        if self.url.hosts.len() < 2 && addresses.len() < 2 {
             return None;
         }
-        let strangers = self.strangers().await;
+        let strangers = self.strangers(&addresses, until).await;
         Some(match strangers.is_empty() {
             true => good("hosts", "those that answer and may say it are of one cluster"),
             false => bad("hosts", strangers.join("; "), WAY_OUT),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LOOK_TIME_MAX;
+    use crate::connect::site;
+    use crate::dial::{Dial, addresses};
+    use crate::url::StoreUrl;
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tenure_core::Fault;
+    use tenure_testkit::{FaultProxy, Postgres, eventually_async};
+    use tokio::time::Instant;
+    use tokio_postgres::Config;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// Another address of the same host.
+    const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 9);
+
+    fn dial(uri: &str) -> Arc<Dial> {
+        let url = StoreUrl::parse(uri).unwrap_or_else(|error| panic!("{error}"));
+        site(url).unwrap_or_else(|error| panic!("{error}")).dial
+    }
+
+    /// A server of this URI as the driver takes it where a name leads to this address.
+    fn at(uri: &str, address: Ipv4Addr) -> Config {
+        let mut config = dial(uri).url.hosts[0].clone();
+        config.hostaddr(IpAddr::V4(address));
+        config
+    }
+
+    /// Each process would lead at whichever it was connected to, as where names are looked up in turn.
+    #[tokio::test]
+    async fn addresses_of_one_host_of_postgres_of_different_clusters_are_seen() {
+        let ours = Postgres::shared().await;
+        let both = format!("listen_addresses=127.0.0.1,{OTHER}");
+        let strange = Postgres::with_settings(&[&both]).await.expect("it starts");
+        let dial = dial(&ours.uri());
+        let here = at(&ours.uri(), Ipv4Addr::LOCALHOST);
+        let connected = dial.connect_at(0, vec![here.clone()]).await;
+        drop(connected.unwrap_or_else(|error| panic!("{error}")));
+        let strangers = async |addresses: &[(usize, Config)]| {
+            dial.strangers(addresses, Instant::now() + LOOK_TIME_MAX).await
+        };
+        let addresses = [(0, here.clone()), (0, at(&strange.uri(), OTHER))];
+        let told = eventually_async(PATIENCE, "what it is of", async || {
+            strangers(&addresses).await.pop()
+        })
+        .await;
+        assert!(told.contains(&format!("at {OTHER} is of cluster")), "{told}");
+        assert_eq!(strangers(&[(0, here)]).await, Vec::<String>::new());
+    }
+
+    /// The one that answered is tried first, so that the others' failures come after.
+    #[tokio::test]
+    async fn stranger_at_one_address_of_a_host_of_postgres_is_told_beside_another_that_is_dead() {
+        let strange = Postgres::start().await.expect("it starts");
+        let proxy = FaultProxy::postgres(Postgres::shared().await.address()).expect("a proxy");
+        let uri = format!("postgres://postgres@{}/postgres", proxy.address());
+        let dial = dial(&uri);
+        let addresses = || vec![at(&uri, OTHER), at(&uri, Ipv4Addr::LOCALHOST)];
+        let connected = dial.connect_at(0, addresses()).await;
+        drop(connected.unwrap_or_else(|error| panic!("{error}")));
+        proxy.lead_to(strange.address());
+        let refused = async || dial.connect_at(0, addresses()).await.err();
+        let error = eventually_async(PATIENCE, "a stranger", async || {
+            refused().await.filter(|error| error.fault == Fault::AnotherStore)
+        })
+        .await;
+        assert!(error.message.contains("is of cluster"), "{error}");
+        assert!(error.message.contains("Connection refused"), "{error}");
     }
 }

@@ -4,7 +4,8 @@
 use crate::common::{Need, SOON, Sandbox, leave_out_or_fail};
 use rustix::fs::chown;
 use rustix::process::{Gid, Uid, geteuid};
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tenure_testkit::{Process, eventually, is_alive};
@@ -213,17 +214,55 @@ fn the_unit_runs_as_its_user_under_systemd_is_started_again_and_stops_without_fa
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }
 
+/// As one whose login or rights the store refuses: systemd shows it, and tries no more. The tries are fewer and shorter here.
+#[test]
+fn the_unit_has_failed_after_some_starts_that_a_person_must_mend() {
+    if !geteuid().is_root() || !Path::new(SYSTEMD).exists() {
+        return leave_out_or_fail(Need::Systemd);
+    }
+    let mut sandbox = Sandbox::new("unit-refused");
+    let job = sandbox.script("job", "#!/bin/sh\nexec sleep 300\n");
+    // Root's alone, and not the unit's user's.
+    let folder = sandbox.dir.join("forbidden");
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+    sandbox.store = format!("sqlite:{}/leases.db", folder.display());
+    give(sandbox.dir.path());
+    let changes = [
+        ("RestartSec=5", "RestartSec=100ms"),
+        ("StartLimitBurst=100", "StartLimitBurst=2"),
+    ];
+    let text = changed(UNIT, &changes);
+    let systemd = Systemd::start(&sandbox, &job, "tenure@job", &text);
+    let (started, said) = systemd.control(&["start", "--no-block", "tenure@job"]);
+    assert!(started, "{said}");
+    eventually(SOON, "it has given up", || {
+        let state = systemd.property("ActiveState");
+        (state == "failed").then_some(()).ok_or(state)
+    });
+    assert_eq!(systemd.property("ExecMainStatus"), "77");
+    give(&folder);
+    for step in ["reset-failed", "start", "stop"] {
+        let (is_done, said) = systemd.control(&[step, "tenure@job"]);
+        assert!(is_done, "{step}: {said}");
+    }
+}
+
+/// What a unit says, with these changes.
+fn changed(unit: &str, changes: &[(&str, &str)]) -> String {
+    changes.iter().fold(unit.to_owned(), |text, (before, after)| {
+        assert!(text.contains(before), "{before}");
+        text.replace(before, after)
+    })
+}
+
 /// The nightly unit, with these changes and not started yet; its store is away until there is a folder for it.
 fn nightly_away(sandbox: &mut Sandbox, changes: &[(&str, &str)]) -> Systemd {
     let script = format!("#!/bin/sh\necho \"$(id -un) $#\" >> {}\n", sandbox.path("ran"));
     let job = sandbox.script("job", &script);
     sandbox.store = format!("sqlite:{}/leases.db", sandbox.path("mount"));
     give(sandbox.dir.path());
-    let text = changes.iter().fold(NIGHTLY.to_owned(), |text, (before, after)| {
-        assert!(text.contains(before), "{before}");
-        text.replace(before, after)
-    });
-    Systemd::start(sandbox, &job, "tenure-nightly@job", &text)
+    Systemd::start(sandbox, &job, "tenure-nightly@job", &changed(NIGHTLY, changes))
 }
 
 fn bring_store_back(sandbox: &Sandbox) {

@@ -17,6 +17,7 @@
 //! | a MariaDB server, or a MySQL in its place, that can be killed, frozen and restarted | [`Mariadb`] |
 //! | a network that delays, cuts, swallows and repeats | [`FaultProxy`] |
 //! | a host that is gone | [`VanishedHost`] |
+//! | a file system that a program serves | [`served_by_a_program`] |
 //! | a disk that fails to sync | [`on_a_disk_that_fails_to_sync`] |
 //! | a clock that is ahead | [`on_a_clock_that_is_ahead`] |
 //! | a program under test | [`Process`] |
@@ -43,6 +44,7 @@ mod disk;
 mod error;
 mod eventually;
 pub mod fetch;
+mod fuse;
 mod layout;
 mod ports;
 mod process;
@@ -58,6 +60,7 @@ pub use clock::on_a_clock_that_is_ahead;
 pub use disk::on_a_disk_that_fails_to_sync;
 pub use error::Error;
 pub use eventually::{Attempt, eventually, eventually_async, in_one_of};
+pub use fuse::served_by_a_program;
 pub use layout::{FETCH_COMMAND, servers_dir};
 pub use ports::free_port;
 pub use process::{Line, Process, Stream, is_alive};

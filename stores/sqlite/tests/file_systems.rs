@@ -2,10 +2,10 @@
 
 use crate::common::Scratch;
 use crate::common::child::{played_after, role};
-use crate::common::fuse::served_by_a_program;
 use std::path::Path;
 use tenure_core::{Certainty, Fault, FenceError, LeaseStore, StoreError, Verdict};
 use tenure_sqlite::{FileSystemTrust, SqliteFence, SqliteOptions, SqliteStore};
+use tenure_testkit::served_by_a_program;
 
 #[test]
 fn as_a_child() {

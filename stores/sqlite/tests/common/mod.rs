@@ -1,7 +1,6 @@
 //! What the tests of this folder share.
 
 pub mod child;
-pub mod fuse;
 
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};

@@ -32,12 +32,16 @@ const FILE: u64 = 2;
 const NO_SUCH_FILE: i32 = 2;
 const NOT_PERMITTED: i32 = 13;
 
-/// Mounts it at `directory`, with one file of this name, for as long as this process runs.
+/// Mounts it at `directory`, with one file of this name, for as long as this process runs: in namespaces of its own, so that it is
+/// gone with them.
+///
+/// # Panics
+/// Where the kernel has no FUSE, or the process may not mount.
 pub fn served_by_a_program(directory: &Path, file_name: &OsStr) {
     let device = OpenOptions::new().read(true).write(true).open(DEVICE);
     let device =
         device.unwrap_or_else(|error| panic!("{DEVICE}: {error}; modprobe fuse, and let this user open it"));
-    let mounting = device.try_clone().unwrap();
+    let mounting = device.try_clone().expect("a descriptor is left");
     let name = file_name.as_bytes().to_vec();
     std::thread::spawn(move || serve(device, &name));
     // The device is the command's own standard input.
@@ -53,7 +57,7 @@ pub fn served_by_a_program(directory: &Path, file_name: &OsStr) {
         .arg(directory)
         .stdin(Stdio::from(mounting))
         .status();
-    assert!(mounted.unwrap().success(), "mount -t fuse");
+    assert!(mounted.is_ok_and(|status| status.success()), "mount -t fuse");
 }
 
 fn serve(mut device: File, file_name: &[u8]) {
@@ -69,8 +73,9 @@ fn serve(mut device: File, file_name: &[u8]) {
             Err(_unmounted) => return,
         };
         let (header, body) = request[..length].split_at(HEADER_BYTES);
-        let opcode = u32::from_ne_bytes(header[4..8].try_into().unwrap());
-        let node = u64::from_ne_bytes(header[16..24].try_into().unwrap());
+        let [opcode, node] = [4, 16].map(|at| &header[at..]);
+        let opcode = opcode.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+        let node = node.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
         let answer = match opcode {
             FORGET | BATCH_FORGET => continue,
             INIT => Ok(init()),
@@ -84,7 +89,7 @@ fn serve(mut device: File, file_name: &[u8]) {
             Ok(answer) => (0, answer),
             Err(error) => (-error, Vec::new()),
         };
-        let length = u32::try_from(16 + answer.len()).unwrap();
+        let length = u32::try_from(16 + answer.len()).expect("it is some hundred bytes");
         let unique = &header[8..16];
         let message = [
             &length.to_ne_bytes()[..],

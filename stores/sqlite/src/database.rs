@@ -3,11 +3,10 @@
 use crate::bell::Hook;
 use crate::clock::BootClock;
 use crate::files::{self, FileIdentity, Files, Paths};
-use crate::filesystem::FileSystem;
 use crate::held::HeldTerms;
 use crate::log::Log;
 use crate::only_path;
-use crate::options::{FileSystemTrust, SqliteOptions};
+use crate::options::SqliteOptions;
 use crate::patience::{Jitter, patiently_blocking};
 use crate::place;
 use crate::schema;
@@ -23,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tenure_core::{Fault, LeaseName, StoreError};
+use tenure_local::{FileSystem, FileSystemTrust};
 
 /// Statements that one connection keeps prepared; there are about twenty.
 const STATEMENTS_MAX: usize = 40;

@@ -1,7 +1,6 @@
 //! What `tenure doctor` shows of a store file.
 
 use crate::database::{Database, Session};
-use crate::filesystem::FileSystem;
 use crate::only_path;
 use crate::patience::patiently;
 use crate::schema::{self, Identity, SCHEMA_VERSION};
@@ -11,6 +10,7 @@ use crate::{SqliteStore, listing, trial};
 use rusqlite::Connection;
 use std::time::{Duration, Instant};
 use tenure_core::{Finding, LeaseStore, Listed, Page, StoreError, Verdict, WatchSource};
+use tenure_local::FileSystem;
 
 /// Less free space than this is worth a word: SQLite's log alone grows to some 4 MiB.
 const FREE_BYTES_LOW: u64 = 64 << 20;

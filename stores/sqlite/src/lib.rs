@@ -41,5 +41,6 @@ mod watch;
 pub mod fuzzing;
 
 pub use fence::{FencedTable, SqliteFence};
-pub use options::{FileSystemTrust, MissingDirectory, SqliteOptions};
+pub use options::{MissingDirectory, SqliteOptions};
 pub use store::SqliteStore;
+pub use tenure_local::FileSystemTrust;

@@ -12,13 +12,10 @@
 //! - one of the same file over our path changes nothing for the connections that are open: their logs are those of
 //!   everybody who has opened the file by its own path. Whoever opens by the new mount is refused.
 
-use rustix::fs::{AtFlags, CWD, FileType, StatxAttributes, StatxFlags, stat, statx};
-use std::os::unix::ffi::OsStrExt;
+use rustix::fs::{FileType, stat};
 use std::path::Path;
 use tenure_core::{Fault, StoreError};
-
-/// The mounts that this process sees. For kernels before 5.8, and sandboxes whose `statx` tells less.
-const MOUNTS_FILE: &str = "/proc/self/mountinfo";
+use tenure_local::is_mount;
 
 /// Refuses an existing file that can be reached by another path, and what is no file: SQLite writes into a device, and leaves a
 /// journal beside it. What cannot be looked at passes: it is not there yet, or SQLite cannot open it either.
@@ -43,7 +40,12 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
             file.st_nlink
         )));
     }
-    if is_mount(path)? {
+    let mounted = is_mount(path).map_err(|error| {
+        refusal(&format!(
+            "cannot tell whether {shown} is itself a mount: {error}; mount /proc"
+        ))
+    })?;
+    if mounted {
         return Err(refusal(&format!(
             "{shown} is itself a mount (a bind mount, a container's volume of one file, a subPath); {WHY}; mount the \
              directory of the file instead"
@@ -57,67 +59,4 @@ const WHY: &str = "SQLite keeps its log beside the path, so whoever uses another
 
 fn refusal(message: &str) -> StoreError {
     StoreError::not_applied(Fault::Unsupported, message.to_owned())
-}
-
-/// Whether the file itself was mounted. Not told by its device: a bind mount may have that of the directory, and a file in
-/// an overlay may have another.
-fn is_mount(path: &Path) -> Result<bool, StoreError> {
-    if let Ok(file) = statx(CWD, path, AtFlags::empty(), StatxFlags::empty())
-        && file.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT)
-    {
-        return Ok(file.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
-    }
-    let untold = |error: std::io::Error| {
-        refusal(&format!(
-            "cannot tell whether {} is itself a mount: {error} ({MOUNTS_FILE}); mount /proc",
-            path.display()
-        ))
-    };
-    let mounts = std::fs::read(MOUNTS_FILE).map_err(untold)?;
-    Ok(is_listed(&mounts, &path.canonicalize().map_err(untold)?))
-}
-
-/// Whether the list of mounts has one at this path: the fifth field of its line, with four characters as octal numbers.
-fn is_listed(mounts: &[u8], path: &Path) -> bool {
-    let escaped: Vec<u8> = path
-        .as_os_str()
-        .as_bytes()
-        .iter()
-        .flat_map(|byte| match byte {
-            b' ' | b'\t' | b'\n' | b'\\' => format!("\\{byte:03o}").into_bytes(),
-            byte => vec![*byte],
-        })
-        .collect();
-    let mut lines = mounts.split(|byte| *byte == b'\n');
-    lines.any(|line| line.split(|byte| *byte == b' ').nth(4) == Some(&escaped))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mounted_file_is_found_in_the_kernels_list() {
-        let mounts = b"22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n\
-            90 22 254:0 /srv/leases.db /app/my\\040own\\134leases.db rw,relatime - ext4 /dev/vda rw\n\
-            91 22 254:0 /srv/data /data rw,relatime - ext4 /dev/vda rw\n";
-        for (path, listed) in [
-            ("/app/my own\\leases.db", true),
-            ("/app/my", false),
-            ("/srv/leases.db", false),
-            ("/data/leases.db", false),
-            ("/data", true),
-        ] {
-            assert_eq!(is_listed(mounts, Path::new(path)), listed, "{path}");
-        }
-    }
-
-    #[test]
-    fn the_list_and_the_kernel_agree_on_what_is_mounted_here() {
-        let mounts = std::fs::read(MOUNTS_FILE).unwrap();
-        for (path, mounted) in [("/proc", true), ("/proc/self/mountinfo", false)] {
-            assert_eq!(is_mount(Path::new(path)), Ok(mounted), "{path}");
-            assert_eq!(is_listed(&mounts, Path::new(path)), mounted, "{path}");
-        }
-    }
 }

@@ -3,18 +3,7 @@
 use crate::SqliteStore;
 use std::path::{Path, PathBuf};
 use tenure_core::{Fault, StoreError};
-
-/// Which file systems are taken.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum FileSystemTrust {
-    /// All but those that are known to be a network's or a program's (FUSE). The default. One that is in no list here is
-    /// taken, since network file systems are few and known; `tenure doctor` warns of it.
-    #[default]
-    LocalOnly,
-    /// FUSE too: the operator knows that it is local and passes locks and shared memory on. Network file
-    /// systems stay refused.
-    Trusted,
-}
+use tenure_local::FileSystemTrust;
 
 /// What to do when the file's directory does not exist.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -1,6 +1,6 @@
 //! Where the file is, and whether leases may live there: all that can be said before SQLite is asked.
 
-use crate::filesystem::FileSystem;
+use crate::filesystem;
 use crate::only_path;
 use crate::options::{MissingDirectory, SqliteOptions};
 use rustix::fs::{Access, access};
@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use tenure_core::{Fault, StoreError};
+use tenure_local::FileSystem;
 
 /// Symbolic links that are followed from the path to the file; the kernel's own bound.
 const LINKS_MAX: usize = 40;
@@ -60,7 +61,7 @@ pub(crate) fn find(options: &SqliteOptions) -> Result<Place, StoreError> {
     let directory = directory_of(&path);
     let exists = path.exists();
     let file_system = FileSystem::of(if exists { &path } else { directory })?;
-    file_system.check(&path, options.trust)?;
+    filesystem::check(file_system, &path, options.trust)?;
     // Before the permissions: the directory of a mounted file is often not writable, and is not what is to be mended.
     only_path::check(&path)?;
     if exists {

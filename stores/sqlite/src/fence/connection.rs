@@ -1,7 +1,7 @@
 //! The connections of a fence, and how its commits wait for the disk.
 
 use crate::files::{self, FileIdentity, Files, Paths, refuse_removed};
-use crate::filesystem::FileSystem;
+use crate::filesystem;
 use crate::log::Log;
 use crate::only_path;
 use crate::options::SqliteOptions;
@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
+use tenure_local::FileSystem;
 
 /// The connection for claims and looks, and the log that it writes; none where the database has a rollback journal.
 pub(super) struct Marks {
@@ -35,9 +36,7 @@ pub(super) fn open(options: &SqliteOptions) -> Result<Connection, Trouble> {
         Ok(database) => {
             // Where its shared memory and locks do not reach, a claim on another machine neither waits for a writer nor is seen by it.
             let file_system = FileSystem::of(&database).map_err(Trouble::Told)?;
-            file_system
-                .check(&database, options.trust)
-                .map_err(Trouble::Told)?;
+            filesystem::check(file_system, &database, options.trust).map_err(Trouble::Told)?;
             all_leave_if_others(&database);
             refuse_removed(&Paths::of(&database), &path.display().to_string())?;
         }

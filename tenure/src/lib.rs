@@ -196,7 +196,7 @@ pub use tenure_core::{
     Occupancy, Predecessor, Priority, PriorityError, Promises, Released, ResourceName, StoreError, Term,
     Timing, TimingError, TimingOptions, TokenError, Ttl, TtlError, Violation,
 };
-pub use tenure_watermark::{Admission, Watermark, WatermarkView};
+pub use tenure_watermark::{Admission, FileSystemTrust, Watermark, WatermarkView};
 
 #[cfg(feature = "etcd")]
 pub use tenure_etcd as etcd;

@@ -22,7 +22,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::{Disk, RealDisk};
-    use crate::Watermark;
+    use crate::{FileSystemTrust, Watermark};
     use std::fs::{self, File};
     use std::io;
     use std::os::fd::AsRawFd as _;
@@ -59,7 +59,12 @@ mod tests {
         }
 
         fn open(&self, path: &Path) -> Result<Watermark, FenceError> {
-            Watermark::open_within(path, Duration::ZERO, Box::new(self.clone()))
+            Watermark::open_within(
+                path,
+                FileSystemTrust::LocalOnly,
+                Duration::ZERO,
+                Box::new(self.clone()),
+            )
         }
     }
 

@@ -12,14 +12,15 @@
 use crate::disk::Disk;
 use crate::lock::{Lock, NotLocked};
 use crate::ownership::Ownership;
+use crate::place;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tenure_core::{Fault, FenceError, FencingToken, LeaseName, Mark, ResourceName, StoreError};
+use tenure_local::FileSystemTrust;
 
 const HEADER: &str = "tenure watermark 1";
 
@@ -46,11 +47,13 @@ impl Keeper {
     /// `patience`.
     pub(crate) fn open(
         path: &Path,
+        trust: FileSystemTrust,
         patience: Duration,
         disk: Box<dyn Disk>,
     ) -> Result<(Self, Vec<Mark>), FenceError> {
         let failed = |error| failure(path, &error);
-        let path = found(path)?;
+        let path = place::found(path)?;
+        place::must_be_of_this_machine(&path, trust)?;
         // Before anything is made: beside a file of another program a lock may be that program's.
         drop(look(&path)?);
         let ownership = Ownership::of(&path).map_err(failed)?.writable();
@@ -71,7 +74,7 @@ impl Keeper {
             ),
             NotLocked::Failed(error) => failed(error),
         })?;
-        must_have_one_name(&path)?;
+        place::must_have_one_path(&path)?;
         let (written, kept) = match read(&path, &*disk) {
             Ok(Some(bytes)) => {
                 let kept = understood(&path, &bytes)?;
@@ -139,7 +142,7 @@ impl Keeper {
 /// What the file holds now, without locking it; `None` if there is none. It is replaced as a whole, so what is
 /// read is whole. It may not be on disk yet, so nobody may be admitted by it.
 pub(crate) fn look(path: &Path) -> Result<Option<Vec<Mark>>, FenceError> {
-    must_be_plain(path)?;
+    place::must_be_plain(path)?;
     let mut bytes = Vec::new();
     let looked = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
     match looked {
@@ -147,37 +150,6 @@ pub(crate) fn look(path: &Path) -> Result<Option<Vec<Mark>>, FenceError> {
         Err(error) => Err(failure(path, &error)),
         Ok(_) => understood(path, &bytes).map(Some),
     }
-}
-
-/// What is no plain file cannot be replaced by one; and whoever opens a pipe waits for who writes it.
-fn must_be_plain(path: &Path) -> Result<(), FenceError> {
-    match path.metadata() {
-        Ok(found) if found.is_dir() => Err(told(
-            Fault::Invalid,
-            path,
-            "is a directory; give the path of a file in it",
-        )),
-        Ok(found) if !found.is_file() => Err(told(
-            Fault::Invalid,
-            path,
-            "is no plain file, but a device, a pipe or a socket; give the path of a file",
-        )),
-        // What else is the matter is told by who opens it.
-        Ok(_) | Err(_) => Ok(()),
-    }
-}
-
-/// Each name of a file has a lock of its own, and the first claim by one of them leaves the old marks to the others.
-fn must_have_one_name(path: &Path) -> Result<(), FenceError> {
-    if path.metadata().is_ok_and(|found| found.nlink() > 1) {
-        return Err(told(
-            Fault::Invalid,
-            path,
-            "has other names (hard links), by which another process may keep its marks there; remove them, or put a \
-             copy of it in its place",
-        ));
-    }
-    Ok(())
 }
 
 fn understood(path: &Path, bytes: &[u8]) -> Result<Vec<Mark>, FenceError> {
@@ -188,37 +160,6 @@ fn understood(path: &Path, bytes: &[u8]) -> Result<Vec<Mark>, FenceError> {
         );
         told(Fault::Unreadable, path, &message)
     })
-}
-
-/// The file itself, found once: what is beside it must be beside it also after a change of directory, and for who
-/// comes by a link.
-fn found(path: &Path) -> Result<PathBuf, FenceError> {
-    let failed = |error| failure(path, &error);
-    let Some(name) = path.file_name() else {
-        return Err(told(
-            Fault::Invalid,
-            path,
-            "is no file; give a path such as /var/lib/app/marks",
-        ));
-    };
-    match path.canonicalize() {
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        existing => return existing.map_err(failed),
-    }
-    if path.is_symlink() {
-        // Made where the link is, the first claim would replace the link.
-        return Err(told(
-            Fault::Invalid,
-            path,
-            "is a link that leads nowhere; give the path of the file itself",
-        ));
-    }
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let directory = directory
-        .unwrap_or(Path::new("."))
-        .canonicalize()
-        .map_err(failed)?;
-    Ok(directory.join(name))
 }
 
 /// Writes a new file that is to replace the marks.
@@ -326,14 +267,14 @@ fn line(line: &str) -> Option<Mark> {
     })
 }
 
-fn told(fault: Fault, path: &Path, message: &str) -> FenceError {
+pub(crate) fn told(fault: Fault, path: &Path, message: &str) -> FenceError {
     FenceError::Store(StoreError::not_applied(
         fault,
         format!("the watermark {} {message}", path.display()),
     ))
 }
 
-fn failure(path: &Path, error: &io::Error) -> FenceError {
+pub(crate) fn failure(path: &Path, error: &io::Error) -> FenceError {
     let (fault, way_out) = match error.kind() {
         ErrorKind::PermissionDenied => (
             Fault::Forbidden,

@@ -11,11 +11,13 @@ mod file;
 mod gate;
 mod lock;
 mod ownership;
+mod place;
 mod saver;
 mod view;
 mod watermark;
 
 pub use admission::Admission;
 pub use gate::CLAIM_WAIT_MAX;
+pub use tenure_local::FileSystemTrust;
 pub use view::WatermarkView;
 pub use watermark::{OPEN_WAIT_MAX, RESOURCES_MAX, Watermark};

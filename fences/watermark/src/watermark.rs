@@ -13,6 +13,7 @@ use tenure_core::{
     Answer, Bump, Claimed, Cursor, Fault, Fence, FenceError, Horizon, ListedMark, Mark, MarkPage,
     ResourceName, StoreError, Term, horizon,
 };
+use tenure_local::FileSystemTrust;
 
 /// Most resources that one watermark keeps. One more is refused ([`Fault::Full`]): a mark cannot be forgotten.
 pub const RESOURCES_MAX: usize = 65_536;
@@ -111,9 +112,18 @@ impl Watermark {
     /// [`FenceError::Store`]: [`Fault::Busy`] if another process (or another watermark of this one) has it open for
     /// longer, [`Fault::Unreadable`] if it is no watermark or is damaged; it was left as it is. [`Fault::Invalid`] if it
     /// can be no file: a directory, a pipe, or a link that leads nowhere, or if `PATH.lock` is one of these; and if it has
-    /// several names (hard links). Else what the file system says.
+    /// several paths (hard links, a mount of the file itself). [`Fault::Unsupported`] on a network file system, and on one that
+    /// a program serves (FUSE): see [`open_on`](Self::open_on). Else what the file system says.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FenceError> {
-        Self::open_within(path.as_ref(), OPEN_WAIT_MAX, Box::new(RealDisk))
+        Self::open_on(path, FileSystemTrust::LocalOnly)
+    }
+
+    /// As [`open`](Self::open), on the file systems that are trusted.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_on(path: impl AsRef<Path>, trust: FileSystemTrust) -> Result<Self, FenceError> {
+        Self::open_within(path.as_ref(), trust, OPEN_WAIT_MAX, Box::new(RealDisk))
     }
 
     /// As [`open`](Self::open), and waits for nobody who has the file open.
@@ -121,15 +131,24 @@ impl Watermark {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn try_open(path: impl AsRef<Path>) -> Result<Self, FenceError> {
-        Self::open_within(path.as_ref(), Duration::ZERO, Box::new(RealDisk))
+        Self::try_open_on(path, FileSystemTrust::LocalOnly)
+    }
+
+    /// As [`try_open`](Self::try_open), on the file systems that are trusted.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn try_open_on(path: impl AsRef<Path>, trust: FileSystemTrust) -> Result<Self, FenceError> {
+        Self::open_within(path.as_ref(), trust, Duration::ZERO, Box::new(RealDisk))
     }
 
     pub(crate) fn open_within(
         path: &Path,
+        trust: FileSystemTrust,
         patience: Duration,
         disk: Box<dyn Disk>,
     ) -> Result<Self, FenceError> {
-        let (keeper, kept) = Keeper::open(path, patience, disk)?;
+        let (keeper, kept) = Keeper::open(path, trust, patience, disk)?;
         Ok(Self::with(kept, Some(keeper)))
     }
 

@@ -3,4 +3,5 @@
 
 mod claims;
 mod file;
+mod places;
 mod refusals;

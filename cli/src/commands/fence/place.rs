@@ -4,9 +4,9 @@ use super::{leases, refusal};
 use crate::arguments::FencePlaceArguments;
 use crate::exit::{Code, Failure};
 use crate::place::{Credentials, Place};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tenure::contract::Fault;
-use tenure::{Fence, FenceError, Watermark, WatermarkView};
+use tenure::{Fence, FenceError, FileSystemTrust, Watermark, WatermarkView};
 
 /// Whether a place without marks is made ready for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +70,7 @@ impl FencePlace {
         }
         let url = self.url();
         if let Some(path) = url.strip_prefix("file:") {
-            return watermark(path.into(), making);
+            return watermark(path, making);
         }
         match url.split(':').next() {
             #[cfg(feature = "sqlite")]
@@ -207,18 +207,25 @@ impl Opened {
     }
 }
 
-fn watermark(path: PathBuf, making: Making) -> Result<Option<Opened>, Failure> {
+/// Behind the path of a watermark on a file system that a program serves, as behind that of an SQLite file.
+const TRUSTED: &str = "?filesystem=trusted";
+
+fn watermark(location: &str, making: Making) -> Result<Option<Opened>, Failure> {
+    let (path, trust) = match location.strip_suffix(TRUSTED) {
+        Some(path) => (Path::new(path), FileSystemTrust::Trusted),
+        None => (Path::new(location), FileSystemTrust::LocalOnly),
+    };
     let look = || {
-        let view = Watermark::look(&path).map_err(refusal)?;
+        let view = Watermark::look(path).map_err(refusal)?;
         Ok(view.map(Opened::LookedAt))
     };
     let opened = match making {
         Making::OnlyLooks if !path.as_os_str().is_empty() => return look(),
-        Making::Never if is_missing(&path) => return Ok(None),
+        Making::Never if is_missing(path) => return Ok(None),
         // What was left out is no place without marks.
-        Making::Never | Making::OnlyLooks => Watermark::try_open(&path),
+        Making::Never | Making::OnlyLooks => Watermark::try_open_on(path, trust),
         // Another command may have it for a moment.
-        Making::WhereMissing => Watermark::open(&path),
+        Making::WhereMissing => Watermark::open_on(path, trust),
     };
     match opened {
         Ok(fence) => Ok(Some(Opened::Watermark(fence))),

@@ -268,7 +268,7 @@ pub(super) const ROWS: &[Wrong] = &[
     row(
         "a file with a second name is opened",
         "S6",
-        "src/file.rs",
+        "src/place.rs",
         &[["found.nlink() > 1", "found.nlink() > 2"]],
         FILE,
     ),

@@ -1,0 +1,127 @@
+//! Where the file may be, and what becomes of who has it open when it is another's by then.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use tenure_core::{Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, StoreError, Term};
+use tenure_testkit::served_by_a_program;
+use tenure_watermark::{FileSystemTrust, Watermark};
+
+const ROLE: &str = "TENURE_TEST_ROLE";
+const MARKS: &str = "TENURE_TEST_MARKS";
+
+fn ledger() -> ResourceName {
+    ResourceName::new("ledger").unwrap()
+}
+
+fn term(number: u64) -> Term {
+    let lease = LeaseName::new("nightly").unwrap();
+    Term::new(lease, FencingToken::new(number).unwrap())
+}
+
+fn told<T: std::fmt::Debug>(opened: Result<T, FenceError>) -> StoreError {
+    match opened {
+        Err(FenceError::Store(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// This test program, which plays `role` with the marks at this path, behind these arguments of a command.
+fn plays(before: &[&str], role: &str, marks: &Path) -> Command {
+    let mut command = Command::new(before[0]);
+    command
+        .args(&before[1..])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "places::as_a_child", "--nocapture", "--test-threads=1"])
+        .env(ROLE, role)
+        .env(MARKS, marks);
+    command
+}
+
+/// Plays it, and demands that it says that all is as promised.
+fn played(mut command: Command) {
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("all is as promised"),
+        "{said}{}\nwhere it has no namespaces: sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// In namespaces of its own, where it is root.
+fn played_after(set_up: &str, role: &str, marks: &Path) {
+    let set_up = format!("{set_up} && exec \"$0\" \"$@\"");
+    let namespaces = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        &set_up,
+    ];
+    played(plays(&namespaces, role, marks));
+}
+
+#[test]
+fn as_a_child() {
+    let (Ok(role), Some(marks)) = (std::env::var(ROLE), std::env::var_os(MARKS)) else {
+        return;
+    };
+    let marks = Path::new(&marks);
+    match role.as_str() {
+        "at a mounted file" => {
+            let refused = told(Watermark::open(marks));
+            assert_eq!(refused.fault, Fault::Invalid, "{refused}");
+            for part in ["is itself a mount", "mount the directory"] {
+                assert!(refused.message.contains(part), "{refused}");
+            }
+        }
+        "in a mounted directory" => {
+            let refused = told(Watermark::try_open(marks));
+            assert_eq!(refused.fault, Fault::Busy, "{refused}");
+        }
+        "served by a program" => {
+            served_by_a_program(marks.parent().unwrap(), marks.file_name().unwrap());
+            for refused in [told(Watermark::open(marks)), told(Watermark::try_open(marks))] {
+                assert_eq!(
+                    (refused.fault, refused.certainty),
+                    (Fault::Unsupported, Certainty::NotApplied)
+                );
+                assert!(refused.message.contains("filesystem=trusted"), "{refused}");
+            }
+            // This one opens no files.
+            let trusted = told(Watermark::open_on(marks, FileSystemTrust::Trusted));
+            assert_ne!(trusted.fault, Fault::Unsupported, "{trusted}");
+        }
+        other => panic!("{other}"),
+    }
+    println!("all is as promised");
+}
+
+/// As containers do it: `docker -v FILE:FILE`, Kubernetes' subPath. Beside another path another lock would be, and the next claim
+/// by one of them would be a file of its own.
+#[tokio::test]
+async fn a_mounted_file_of_marks_is_refused_and_one_in_a_mounted_directory_is_not() {
+    let scratch = tempfile::tempdir().unwrap();
+    let [own, other] = ["own", "other"].map(|part| {
+        let directory = scratch.path().join(part);
+        fs::create_dir(&directory).unwrap();
+        directory.join("marks")
+    });
+    let fence = Watermark::open(&own).unwrap();
+    fence.claim(&ledger(), &term(7)).await.unwrap();
+    fs::write(&other, "").unwrap();
+    let bind = |from: &Path, to: &Path| format!("mount --bind '{}' '{}'", from.display(), to.display());
+    played_after(&bind(&own, &other), "at a mounted file", &other);
+    let directories = bind(own.parent().unwrap(), other.parent().unwrap());
+    played_after(&directories, "in a mounted directory", &other);
+}
+
+/// A network file system is refused in the same place, trusted or not: which of them are is told by their numbers.
+#[test]
+fn a_watermark_on_a_file_system_that_a_program_serves_is_refused_unless_it_is_trusted() {
+    let scratch = tempfile::tempdir().unwrap();
+    played_after("true", "served by a program", &scratch.path().join("marks"));
+}

@@ -104,6 +104,34 @@ async fn claim_that_a_watermark_cannot_keep_lets_nobody_in_and_ends_the_term_bef
     gate.admit(&ledger(), &term(8)).await.unwrap();
 }
 
+/// As an operator restores it beside a service that runs: what is bumped there must end the term that is let in here.
+#[tokio::test]
+async fn term_behind_a_gate_whose_watermark_was_replaced_is_let_in_no_more() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("folder");
+    std::fs::create_dir(&folder).unwrap();
+    let path = folder.join("marks");
+    let gate = Gate::new(Arc::new(Watermark::open(&path).unwrap()));
+    gate.admit(&ledger(), &term(7)).await.unwrap();
+    let kept = std::fs::read(&path).unwrap();
+    std::fs::rename(&folder, scratch.path().join("before")).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(&path, kept).unwrap();
+    let refused = no_longer_admitted(&gate, &term(7)).await;
+    assert!(matches!(refused, Refusal::Unavailable { .. }), "{refused}");
+    // It stays so: what the gate remembers lets nobody in again.
+    let refused = gate.admit(&ledger(), &term(7)).await.unwrap_err();
+    assert!(matches!(refused, Refusal::Unavailable { .. }), "{refused}");
+    let bump = Bump {
+        resource: ledger(),
+        above: None,
+        lease: None,
+    };
+    Watermark::open(&path).unwrap().bump(&bump).await.unwrap();
+    let refused = gate.admit(&ledger(), &term(7)).await.unwrap_err();
+    assert!(matches!(refused, Refusal::Unavailable { .. }), "{refused}");
+}
+
 /// As after its store was restored.
 #[tokio::test]
 async fn term_whose_claim_the_fence_has_forgotten_claims_again() {

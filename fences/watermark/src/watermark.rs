@@ -11,7 +11,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenure_core::{
     Answer, Bump, Claimed, Cursor, Fault, Fence, FenceError, Horizon, ListedMark, Mark, MarkPage,
-    ResourceName, StoreError, Term, horizon,
+    ResourceName, StoreError, Term, decide_entry, horizon,
 };
 use tenure_local::FileSystemTrust;
 
@@ -54,11 +54,14 @@ pub const OPEN_WAIT_MAX: Duration = Duration::from_secs(5);
 ///   has begun to read. The claim refuses earlier terms from the moment it begins, also if it is not finished.
 /// - [`open`](Self::open)ed from a file: a mark is on disk before its term is admitted, and the file is whole
 ///   after a crash at any moment, for it is replaced as a whole. One process at a time may open it; one whose
-///   `PATH.lock` was removed writes it no more, and claims nothing more.
+///   `PATH.lock` was removed, as with its whole folder, writes it no more, claims nothing more, and passes no
+///   [`check`](Fence::check).
 ///
 /// # What it does not promise
 /// - One made with [`new`](Self::new) forgets its marks with the process. Then an old term may claim again first,
 ///   and be admitted until the current one claims. Take it where what it guards is forgotten as well.
+/// - [`admit`](Self::admit) looks at memory only: in a process whose `PATH.lock` was removed it goes on admitting. Whoever
+///   admits for long asks [`check`](Fence::check) now and then, as the gate of the layer for HTTP does once a second.
 /// - A claim can wait for writes of its own process only. What a write has sent on to another system is that
 ///   system's to fence.
 ///
@@ -204,6 +207,7 @@ impl Watermark {
         };
         let raised = gate.raise(term, clock_ms());
         if raised.map_err(|error| self.refused(error))?.is_none() {
+            self.0.marks.must_be_alone()?;
             return Ok(Claimed::Already);
         }
         self.keep().await?;
@@ -236,6 +240,28 @@ impl Watermark {
                 refused => refused,
             })
     }
+
+    /// Refuses a term that is admitted here where another process may have the marks by now, by what these are there: as stale,
+    /// where a later term has claimed, and else as one that has not.
+    fn must_not_be_elsewhere(&self, resource: &ResourceName, term: &Term) -> Result<(), FenceError> {
+        let Some(there) = self.0.marks.elsewhere() else {
+            return Ok(());
+        };
+        let mark = there.iter().find(|mark| mark.resource == *resource);
+        let (lease, token) = (
+            mark.and_then(|mark| mark.lease.as_ref()),
+            mark.map(|mark| mark.token),
+        );
+        let unclaimed = FenceError::Unclaimed {
+            resource: resource.clone(),
+            token: term.token,
+        };
+        let refusal = decide_entry(resource, term, lease, token)
+            .err()
+            .unwrap_or(unclaimed);
+        self.note_refused(&refusal);
+        Err(refusal)
+    }
 }
 
 impl Marks {
@@ -263,6 +289,15 @@ impl Marks {
             .entry(resource.clone())
             .or_insert_with(|| Arc::new(Gate::new(resource.clone())));
         Ok(Arc::clone(gate))
+    }
+
+    fn must_be_alone(&self) -> Result<(), FenceError> {
+        self.keeper.as_ref().map_or(Ok(()), Keeper::must_be_alone)
+    }
+
+    /// The marks in the file, if another process may have it open by now.
+    fn elsewhere(&self) -> Option<Vec<Mark>> {
+        self.keeper.as_ref().and_then(Keeper::unless_alone)
     }
 
     pub(crate) fn save(&self) -> Result<(), FenceError> {
@@ -306,8 +341,11 @@ impl Fence for Watermark {
         Box::pin(self.raise(resource, term))
     }
 
+    /// Also whether the marks are still this process's own: whoever only [`admit`](Self::admit)s is not told.
     fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
-        Box::pin(std::future::ready(self.admit(resource, term).map(drop)))
+        let admitted = self.admit(resource, term);
+        let checked = admitted.and_then(|_| self.must_not_be_elsewhere(resource, term));
+        Box::pin(std::future::ready(checked))
     }
 
     fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {

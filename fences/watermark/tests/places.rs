@@ -1,9 +1,12 @@
 //! Where the file may be, and what becomes of who has it open when it is another's by then.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use tenure_core::{Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, StoreError, Term};
+use tenure_core::{
+    Bump, Certainty, Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, StoreError,
+    Term,
+};
 use tenure_testkit::served_by_a_program;
 use tenure_watermark::{FileSystemTrust, Watermark};
 
@@ -124,4 +127,60 @@ async fn a_mounted_file_of_marks_is_refused_and_one_in_a_mounted_directory_is_no
 fn a_watermark_on_a_file_system_that_a_program_serves_is_refused_unless_it_is_trusted() {
     let scratch = tempfile::tempdir().unwrap();
     played_after("true", "served by a program", &scratch.path().join("marks"));
+}
+
+/// The folder of a watermark that was claimed by term 7, put back as it was while a process has it open.
+async fn folder_put_back() -> (tempfile::TempDir, PathBuf, Watermark) {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    let path = folder.join("marks");
+    let fence = Watermark::open(&path).unwrap();
+    fence.claim(&ledger(), &term(7)).await.unwrap();
+    fence.check(&ledger(), &term(7)).await.unwrap();
+    let kept = fs::read(&path).unwrap();
+    fs::rename(&folder, scratch.path().join("before")).unwrap();
+    fs::create_dir(&folder).unwrap();
+    fs::write(&path, kept).unwrap();
+    (scratch, path, fence)
+}
+
+#[tokio::test]
+async fn a_watermark_whose_folder_was_replaced_passes_no_term_by_what_it_remembers() {
+    let (_scratch, path, before) = folder_put_back().await;
+    // Nobody has opened the other yet; but somebody may at any moment.
+    let checked = before.check(&ledger(), &term(7)).await;
+    assert!(
+        matches!(checked, Err(FenceError::Unclaimed { .. })),
+        "{checked:?}"
+    );
+    let claimed = told(before.claim(&ledger(), &term(7)).await);
+    assert_eq!(claimed.fault, Fault::Busy, "{claimed}");
+
+    let after = Watermark::open(&path).unwrap();
+    assert_eq!(after.claim(&ledger(), &term(7)).await, Ok(Claimed::Already));
+    after.claim(&ledger(), &term(9)).await.unwrap();
+    let checked = before.check(&ledger(), &term(7)).await;
+    let Err(FenceError::Stale { mark, .. }) = checked else {
+        panic!("{checked:?}")
+    };
+    assert_eq!(mark, term(9).token);
+    after.check(&ledger(), &term(9)).await.unwrap();
+}
+
+/// The operator is told that no term from before is admitted.
+#[tokio::test]
+async fn a_mark_that_is_bumped_in_a_folder_put_back_ends_the_term_of_who_has_the_old_one() {
+    let (_scratch, path, before) = folder_put_back().await;
+    let bump = Bump {
+        resource: ledger(),
+        above: None,
+        lease: None,
+    };
+    let bumped = Watermark::open(&path).unwrap().bump(&bump).await.unwrap();
+    let checked = before.check(&ledger(), &term(7)).await;
+    assert!(
+        matches!(&checked, Err(FenceError::Stale { mark, .. }) if *mark == bumped.token),
+        "{checked:?}"
+    );
 }

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::thread::Builder;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenure_core::{
     Answer, Bump, Claimed, Cursor, Fault, Fence, FenceError, Horizon, ListedMark, Mark, MarkPage,
     ResourceName, StoreError, Term, decide_entry, horizon,
 };
 use tenure_local::FileSystemTrust;
+use tokio::sync::oneshot;
 
 /// Most resources that one watermark keeps. One more is refused ([`Fault::Full`]): a mark cannot be forgotten.
 pub const RESOURCES_MAX: usize = 65_536;
@@ -214,7 +216,7 @@ impl Watermark {
         gate.open(term).await.map_err(|error| self.refused(error))
     }
 
-    /// Writes the marks to the file, if there is one, on a thread that may block.
+    /// Writes the marks to the file, if there is one, on a thread that may block; on this one where the system gives none.
     ///
     /// It goes on when it is no longer waited for: the marks were raised in memory in any case.
     ///
@@ -224,21 +226,27 @@ impl Watermark {
         if self.0.marks.keeper.is_none() {
             return Ok(());
         }
+        let (saved, told) = oneshot::channel();
         let shared = Arc::clone(&self.0);
-        tokio::task::spawn_blocking(move || shared.marks.save())
-            .await
-            .map_err(|error| {
-                FenceError::Store(StoreError::unknown(
+        let write = move || {
+            let _given_up = saved.send(shared.marks.save());
+        };
+        // None of the runtime's: where the system gives it none, it panics, and keeps what it was to do for ever.
+        let thread = Builder::new().name("tenure-watermark".to_owned()).spawn(write);
+        let outcome = match thread {
+            // Never told: it has ended.
+            Ok(_) => told.await.unwrap_or_else(|_| {
+                Err(FenceError::Store(StoreError::unknown(
                     Fault::Internal,
-                    format!("the watermark could not be written: {error}; claim again"),
-                ))
-            })?
-            .map_err(|error| match error {
-                FenceError::Store(error) => {
-                    FenceError::Store(StoreError::unknown(error.fault, error.message))
-                }
-                refused => refused,
-            })
+                    "the watermark could not be written; claim again".to_owned(),
+                )))
+            }),
+            Err(_no_thread) => self.0.marks.save(),
+        };
+        outcome.map_err(|error| match error {
+            FenceError::Store(error) => FenceError::Store(StoreError::unknown(error.fault, error.message)),
+            refused => refused,
+        })
     }
 
     /// Refuses a term that is admitted here where another process may have the marks by now, by what these are there: as stale,
@@ -331,8 +339,8 @@ impl Drop for Shared {
 }
 
 impl Fence for Watermark {
-    /// Waits for writes of earlier terms that are inside, at most [`CLAIM_WAIT_MAX`](crate::CLAIM_WAIT_MAX). With
-    /// a file, needs a tokio runtime.
+    /// Waits for writes of earlier terms that are inside, at most [`CLAIM_WAIT_MAX`](crate::CLAIM_WAIT_MAX), which needs a
+    /// tokio runtime with its timer.
     fn claim<'a>(
         &'a self,
         resource: &'a ResourceName,

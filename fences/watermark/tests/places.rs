@@ -1,6 +1,8 @@
 //! Where the file may be, and what becomes of who has it open when it is another's by then.
 
 use std::fs;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tenure_core::{
@@ -13,6 +15,8 @@ use tenure_watermark::{FileSystemTrust, Watermark};
 const ROLE: &str = "TENURE_TEST_ROLE";
 const MARKS: &str = "TENURE_TEST_MARKS";
 
+const NOBODY: u32 = 65_534;
+
 fn ledger() -> ResourceName {
     ResourceName::new("ledger").unwrap()
 }
@@ -20,6 +24,11 @@ fn ledger() -> ResourceName {
 fn term(number: u64) -> Term {
     let lease = LeaseName::new("nightly").unwrap();
     Term::new(lease, FencingToken::new(number).unwrap())
+}
+
+fn run(work: impl Future) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(work);
 }
 
 fn told<T: std::fmt::Debug>(opened: Result<T, FenceError>) -> StoreError {
@@ -98,6 +107,7 @@ fn as_a_child() {
             let trusted = told(Watermark::open_on(marks, FileSystemTrust::Trusted));
             assert_ne!(trusted.fault, Fault::Unsupported, "{trusted}");
         }
+        "without threads" => run(claims_without_threads(marks)),
         other => panic!("{other}"),
     }
     println!("all is as promised");
@@ -183,4 +193,33 @@ async fn a_mark_that_is_bumped_in_a_folder_put_back_ends_the_term_of_who_has_the
         matches!(&checked, Err(FenceError::Stale { mark, .. }) if *mark == bumped.token),
         "{checked:?}"
     );
+}
+
+/// As where a container has used up all that it may have.
+#[test]
+fn a_claim_that_gets_no_thread_is_written_all_the_same() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut command = plays(&["env"], "without threads", &scratch.path().join("marks"));
+    // Root may have as many as it likes.
+    if chown(scratch.path(), Some(NOBODY), Some(NOBODY)).is_ok() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    played(command);
+}
+
+async fn claims_without_threads(marks: &Path) {
+    let fence = Watermark::open(marks).unwrap();
+    fence.claim(&ledger(), &term(7)).await.unwrap();
+    let own = std::process::id().to_string();
+    let limited = Command::new("prlimit")
+        .args(["--nproc=1:1", "--pid", &own])
+        .status();
+    assert!(limited.unwrap().success());
+    let thread = std::thread::Builder::new().spawn(|| ());
+    assert!(thread.is_err(), "there are threads to be had");
+    fence.claim(&ledger(), &term(8)).await.unwrap();
+    drop(fence);
+    let seen = Watermark::look(marks).unwrap().unwrap();
+    let mark = seen.mark(&ledger()).await.unwrap().unwrap();
+    assert_eq!(mark.token, term(8).token);
 }

@@ -20,7 +20,7 @@ pub(crate) async fn acquire(
     subject: impl Fn() -> String + Send + Sync,
     request: &Acquire,
 ) -> Result<Acquired, StoreError> {
-    let trying = patiently(&database.jitter, &subject, &database.shown, || {
+    let trying = patiently(&database.patience, &subject, &database.shown, || {
         attempt(database, request)
     });
     let (acquired, log) = trying.await?;

@@ -69,7 +69,7 @@ impl Bell {
             return Ok(bell);
         }
         let opened = patiently(
-            &database.jitter,
+            &database.patience,
             || "the watch".to_owned(),
             &database.shown,
             || {

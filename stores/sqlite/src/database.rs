@@ -7,7 +7,7 @@ use crate::held::HeldTerms;
 use crate::log::Log;
 use crate::only_path;
 use crate::options::SqliteOptions;
-use crate::patience::{Jitter, patiently_blocking};
+use crate::patience::{Patience, patiently_blocking};
 use crate::place;
 use crate::schema;
 use crate::seat::{self, Connected, Seat, Seated};
@@ -61,7 +61,7 @@ pub(crate) struct Database {
     /// The path for people.
     pub(crate) shown: String,
     pub(crate) clock: BootClock,
-    pub(crate) jitter: Jitter,
+    pub(crate) patience: Patience,
     pub(crate) wake: WakeFile,
     pub(crate) file_system: FileSystem,
     trust: FileSystemTrust,
@@ -82,16 +82,16 @@ impl Database {
         let clock = BootClock::start()?;
         let place = place::find(options)?;
         let shown = place.path.display().to_string();
-        let jitter = Jitter::seeded();
+        let patience = Patience::new();
         let paths = Paths::of(&place.path).named(place.named);
-        let opened = patiently_blocking(&jitter, &shown, || begin_session(&paths, &shown))?;
+        let opened = patiently_blocking(&patience, &shown, || begin_session(&paths, &shown))?;
         let notifier = notifier().ok();
         Ok(Self {
             wake: WakeFile::beside(&place.path),
             path: place.path,
             shown,
             clock,
-            jitter,
+            patience,
             file_system: place.file_system,
             trust: options.trust,
             session: Seat::new(paths.clone(), opened),

@@ -63,7 +63,7 @@ async fn inspect(
     look: impl Fn(&Session) -> Result<Finding, Trouble> + Send + Sync,
 ) -> (Finding, bool) {
     let outcome = patiently(
-        &database.jitter,
+        &database.patience,
         || subject.to_owned(),
         &database.shown,
         || look(&*database.session()?),
@@ -234,7 +234,7 @@ async fn records(database: &Database) -> Finding {
     };
     loop {
         let read = patiently(
-            &database.jitter,
+            &database.patience,
             || "the records".to_owned(),
             &database.shown,
             || listing::read_page(database, &page, listing::Of::All),

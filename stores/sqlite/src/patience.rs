@@ -3,6 +3,7 @@
 use crate::trouble::Trouble;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tenure_core::{Fault, StoreError};
 
@@ -17,21 +18,43 @@ const PAUSE_MIN: Duration = Duration::from_micros(200);
 /// whoever has waited long, until some process starves.
 const PAUSE_SPREAD_US: u64 = 2_800;
 
-/// Draws the pauses. Two processes that waited in step would collide again and again.
-pub(crate) struct Jitter(AtomicU64);
+/// Who is given up after so long a wait says what it waited for; sooner, somebody had but little time.
+const TOLD_AFTER: Duration = Duration::from_millis(100);
 
-impl Jitter {
-    /// Seeded from the process's own random source.
-    pub(crate) fn seeded() -> Self {
-        Self(AtomicU64::new(RandomState::new().build_hasher().finish()))
+/// How often one handle says so: what is asked again and again fills no log.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
+
+/// How one handle waits.
+pub(crate) struct Patience {
+    /// Draws the pauses. Two processes that waited in step would collide again and again.
+    drawn: AtomicU64,
+    told_at: Mutex<Option<Instant>>,
+}
+
+impl Patience {
+    /// Its pauses are drawn from the process's own random source.
+    pub(crate) fn new() -> Self {
+        Self {
+            drawn: AtomicU64::new(RandomState::new().build_hasher().finish()),
+            told_at: Mutex::default(),
+        }
     }
 
     /// The next pause.
     pub(crate) fn pause(&self) -> Duration {
         // Weyl sequence and a mixing step: cheap, and spread evenly enough for a pause.
-        let state = self.0.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+        let state = self.drawn.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
         let mixed = (state ^ (state >> 31)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         PAUSE_MIN + Duration::from_micros((mixed >> 32) % PAUSE_SPREAD_US)
+    }
+
+    fn may_tell(&self) -> bool {
+        let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let may_tell = told_at.is_none_or(|told_at| told_at.elapsed() >= TOLD_EVERY);
+        if may_tell {
+            *told_at = Some(Instant::now());
+        }
+        may_tell
     }
 }
 
@@ -43,59 +66,101 @@ impl Jitter {
 /// # Errors
 /// [`Fault::Busy`], not applied, when the time is over, or [`Trouble::Parted`]; else what `step` failed with.
 pub(crate) async fn patiently<T: Send>(
-    jitter: &Jitter,
+    patience: &Patience,
     subject: impl Fn() -> String + Send,
     path: &str,
     mut step: impl FnMut() -> Result<T, Trouble> + Send,
 ) -> Result<T, StoreError> {
-    let mut began = None;
+    let mut waiting = Waiting::new(patience, subject, path);
     loop {
-        match step() {
-            Ok(outcome) => return Ok(outcome),
-            Err(trouble) if trouble.is_locked() => {
-                let waited = began.get_or_insert_with(Instant::now).elapsed();
-                if waited >= LOCK_WAIT_MAX {
-                    return Err(still_in_the_way(trouble, &subject(), path, waited));
-                }
-            }
-            Err(trouble) => return Err(trouble.into_error(&subject(), path)),
+        if let Some(outcome) = waiting.judge(step()) {
+            return outcome;
         }
-        tokio::time::sleep(jitter.pause()).await;
+        tokio::time::sleep(patience.pause()).await;
     }
 }
 
 /// As [`patiently`], on a thread that may block: opening, and what the user asks for between two statements of theirs.
 pub(crate) fn patiently_blocking<T>(
-    jitter: &Jitter,
+    patience: &Patience,
     path: &str,
     mut step: impl FnMut() -> Result<T, Trouble>,
 ) -> Result<T, StoreError> {
-    let began = Instant::now();
+    let mut waiting = Waiting::new(patience, || "the store".to_owned(), path);
     loop {
-        match step() {
-            Ok(outcome) => return Ok(outcome),
-            Err(trouble) if trouble.is_locked() => {
-                if began.elapsed() >= LOCK_WAIT_MAX {
-                    return Err(still_in_the_way(trouble, "the store", path, began.elapsed()));
-                }
-            }
-            Err(trouble) => return Err(trouble.into_error("the store", path)),
+        if let Some(outcome) = waiting.judge(step()) {
+            return outcome;
         }
-        std::thread::sleep(jitter.pause());
+        std::thread::sleep(patience.pause());
     }
 }
 
-fn still_in_the_way(trouble: Trouble, subject: &str, path: &str, waited: Duration) -> StoreError {
-    if matches!(trouble, Trouble::Parted | Trouble::StillUnsynced) {
-        return trouble.into_error(subject, path);
+/// One request that may have to wait.
+///
+/// Whoever gives it up gives it less time than [`LOCK_WAIT_MAX`] as a rule, and knows only that no answer came: so it says when it
+/// goes what stood in its way.
+struct Waiting<'a, Subject: Fn() -> String> {
+    patience: &'a Patience,
+    subject: Subject,
+    path: &'a str,
+    began: Option<Instant>,
+    /// Whether what was met last is another's lock.
+    locked: bool,
+}
+
+impl<'a, Subject: Fn() -> String> Waiting<'a, Subject> {
+    fn new(patience: &'a Patience, subject: Subject, path: &'a str) -> Self {
+        Self {
+            patience,
+            subject,
+            path,
+            began: None,
+            locked: false,
+        }
     }
-    StoreError::not_applied(
-        Fault::Busy,
+
+    /// What came of the request by this try; `None` if it is to be tried again.
+    fn judge<T>(&mut self, tried: Result<T, Trouble>) -> Option<Result<T, StoreError>> {
+        self.locked = false;
+        match tried {
+            Ok(outcome) => Some(Ok(outcome)),
+            Err(trouble) if trouble.is_locked() => {
+                let waited = self.began.get_or_insert_with(Instant::now).elapsed();
+                let is_ours = matches!(trouble, Trouble::Parted | Trouble::StillUnsynced);
+                match (waited >= LOCK_WAIT_MAX, is_ours) {
+                    (true, true) => Some(Err(trouble.into_error(&(self.subject)(), self.path))),
+                    (true, false) => Some(Err(StoreError::not_applied(Fault::Busy, self.words(waited)))),
+                    (false, _) => {
+                        self.locked = !is_ours;
+                        None
+                    }
+                }
+            }
+            Err(trouble) => Some(Err(trouble.into_error(&(self.subject)(), self.path))),
+        }
+    }
+
+    /// How long it waits already.
+    fn waited(&self) -> Duration {
+        self.began.map_or(Duration::ZERO, |began| began.elapsed())
+    }
+
+    fn words(&self, waited: Duration) -> String {
+        let (subject, path) = ((self.subject)(), self.path);
         format!(
             "{subject}: {path} has been locked for {} ms by another process, or by a transaction of this one; if this goes on, a \
              process was frozen in the middle of a write: find it with \"fuser -v {path}\" or \"lsof {path}\" on the host, not in \
              a container (state T in ps), then resume it with kill -CONT or end it with kill -KILL",
             waited.as_millis()
-        ),
-    )
+        )
+    }
+}
+
+impl<Subject: Fn() -> String> Drop for Waiting<'_, Subject> {
+    fn drop(&mut self) {
+        let waited = self.waited();
+        if self.locked && waited >= TOLD_AFTER && self.patience.may_tell() {
+            tracing::warn!("{}; it was given up", self.words(waited));
+        }
+    }
 }

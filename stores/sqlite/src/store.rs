@@ -99,7 +99,7 @@ impl SqliteStore {
         step: impl Fn(&Database) -> Result<T, Trouble> + Send + Sync,
     ) -> Result<T, StoreError> {
         let database = &*self.database;
-        patiently(&database.jitter, subject, &database.shown, || step(database)).await
+        patiently(&database.patience, subject, &database.shown, || step(database)).await
     }
 }
 

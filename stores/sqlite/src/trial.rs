@@ -32,7 +32,7 @@ pub(crate) async fn round_trip(database: &Database) -> Finding {
         }
     }
     let removed = patiently(
-        &database.jitter,
+        &database.patience,
         || "the trial's record".to_owned(),
         &database.shown,
         || {
@@ -83,7 +83,7 @@ async fn once(database: &Database, request: &Acquire, attempt: u32) -> Result<Du
         token: grant.token,
         attempt: request.attempt,
     }];
-    let released = patiently(&database.jitter, subject, &database.shown, || {
+    let released = patiently(&database.patience, subject, &database.shown, || {
         release(database, &release_request)
     });
     for outcome in released.await? {

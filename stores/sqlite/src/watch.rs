@@ -45,7 +45,7 @@ impl SqliteWatch {
     async fn look(&self) -> Result<Glances, StoreError> {
         let (database, scope) = (&*self.database, &self.scope);
         patiently(
-            &database.jitter,
+            &database.patience,
             || "the watch".to_owned(),
             &database.shown,
             || glances::look(database, scope),

@@ -4,7 +4,7 @@ use crate::common::child::{in_role, role};
 use crate::common::{Asker, PATIENCE, Scratch, grant, held, name};
 use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Fault, LeaseStore, Page, StoreError};
-use tenure_testkit::Process;
+use tenure_testkit::{Process, Warnings};
 
 /// Half a write of a lease, and then nothing: what SIGSTOP at the worst moment leaves.
 #[test]
@@ -167,4 +167,34 @@ async fn a_dropped_request_leaves_nothing_locked() {
     assert!(dropped.is_err() || was_refused, "{dropped:?}");
     writer.kill_tree();
     let _granted = grant(&other, &Asker::new("second"), "another").await;
+}
+
+/// With a short ttl the engine waits but for a moment, and says of itself only that no answer came.
+#[tokio::test]
+async fn a_request_that_is_given_up_beside_a_frozen_writer_says_what_it_waited_for() {
+    let warnings = Warnings::listen();
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let asker = Asker::new("first");
+    let first = grant(&store, &asker, "job").await;
+    let _writer = frozen_writer(&scratch);
+    let (renewals, another) = ([asker.renew("job", first.token)], asker.acquire("another"));
+    let file = scratch.file();
+    let about = || warnings.about(file.to_str().unwrap());
+    let began = Instant::now();
+    // A machine that stands still lets it wait for as long as it may, and it is told by its answer.
+    let given_up = tokio::time::timeout(Duration::from_millis(300), store.renew(&renewals)).await;
+    let told = about();
+    match given_up {
+        Err(_given_up) => assert_eq!(told.len(), 1, "{told:?}"),
+        Ok(answers) => return assert_says_who(answers[0].as_ref().unwrap_err(), &scratch),
+    }
+    for part in ["lease \"job\"", "fuser -v", "kill -KILL", "given up"] {
+        assert!(told[0].contains(part), "{part} is not in: {told:?}");
+    }
+    // What is asked again and again fills no log.
+    let _given_up = tokio::time::timeout(Duration::from_millis(300), store.acquire(&another)).await;
+    if began.elapsed() < Duration::from_secs(1) {
+        assert_eq!(about(), told);
+    }
 }

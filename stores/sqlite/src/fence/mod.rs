@@ -11,7 +11,7 @@ pub use table::FencedTable;
 
 use crate::log::Log;
 use crate::options::SqliteOptions;
-use crate::patience::{Jitter, patiently};
+use crate::patience::{Patience, patiently};
 use crate::seat::Seat;
 use crate::transaction;
 use crate::trouble::Trouble;
@@ -60,7 +60,7 @@ use tenure_core::{
 /// exactly, elsewhere by the wall clock to a day. Writers that know nothing of Tenure: [`FencedTable`].
 pub struct SqliteFence {
     shown: String,
-    jitter: Jitter,
+    patience: Patience,
     /// As SQLite has opened it: its path is absolute, so that it goes on to mean this file whatever the process's directory is.
     file: SqliteOptions,
     seat: Arc<Seat<Marks>>,
@@ -136,7 +136,7 @@ impl SqliteFence {
         step: impl Fn() -> Result<T, Trouble> + Send + Sync,
     ) -> Result<T, FenceError> {
         let subject = || format!("fence \"{resource}\"");
-        Ok(patiently(&self.jitter, subject, &self.shown, step).await?)
+        Ok(patiently(&self.patience, subject, &self.shown, step).await?)
     }
 
     async fn kept(&self, resource: &ResourceName) -> Result<Option<mark::Kept>, FenceError> {
@@ -193,7 +193,7 @@ impl Fence for SqliteFence {
         Box::pin(async move {
             let subject = || "the fence".to_owned();
             let look = || self.with(|connection| mark::marks(connection, after));
-            Ok(patiently(&self.jitter, subject, &self.shown, look).await?)
+            Ok(patiently(&self.patience, subject, &self.shown, look).await?)
         })
     }
 

@@ -4,7 +4,7 @@ use super::connection::{connect_marks, open, open_durable};
 use super::refusals::Noter;
 use super::{FencedTable, SqliteFence};
 use crate::options::SqliteOptions;
-use crate::patience::{Jitter, patiently_blocking};
+use crate::patience::{Patience, patiently_blocking};
 use crate::seat::Seat;
 use crate::trouble::{Trouble, fault};
 use rusqlite::OptionalExtension;
@@ -19,13 +19,13 @@ impl SqliteOptions {
     /// As [`SqliteFence::new`].
     pub fn open_fence(&self) -> Result<SqliteFence, FenceError> {
         let shown = self.path.display().to_string();
-        let jitter = Jitter::seeded();
+        let patience = Patience::new();
         // The first look at a file waits for whoever writes it, or closes it, just now.
-        let (marks, paths, files) = patiently_blocking(&jitter, &shown, || connect_marks(self))?;
+        let (marks, paths, files) = patiently_blocking(&patience, &shown, || connect_marks(self))?;
         let file = Self::new(&paths.database).trust(self.trust);
         let fence = SqliteFence {
             shown,
-            jitter,
+            patience,
             noter: Noter::new(file.clone()),
             file,
             seat: Seat::new(paths, (marks, files)),
@@ -67,7 +67,7 @@ impl SqliteFence {
             return Ok(fence);
         }
         let shown = options.path.display().to_string();
-        patiently_blocking(&Jitter::seeded(), &shown, || {
+        patiently_blocking(&Patience::new(), &shown, || {
             Ok(open_durable(options)?.execute_batch(super::mark::TABLE)?)
         })?;
         options.open_fence()
@@ -79,7 +79,7 @@ impl SqliteFence {
     /// As [`new`](Self::new).
     pub fn find(options: &SqliteOptions) -> Result<Option<Self>, FenceError> {
         let shown = options.path.display().to_string();
-        let found = patiently_blocking(&Jitter::seeded(), &shown, || {
+        let found = patiently_blocking(&Patience::new(), &shown, || {
             let named = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'tenure_fence'";
             let connection = open(options)?;
             Ok(connection.query_row(named, [], |_| Ok(())).optional()?)
@@ -107,7 +107,7 @@ impl SqliteFence {
         &self,
         change: impl Fn(&rusqlite::Connection) -> Result<(), FenceError>,
     ) -> Result<(), FenceError> {
-        let changed = patiently_blocking(&self.jitter, &self.shown, || {
+        let changed = patiently_blocking(&self.patience, &self.shown, || {
             match change(&open_durable(&self.file)?) {
                 Err(FenceError::Store(error)) if error.fault == Fault::Busy => {
                     Err(Trouble::Statement(locked()))

@@ -3,7 +3,7 @@
 use super::connection::{connect, reconnect};
 use super::mark;
 use crate::options::SqliteOptions;
-use crate::patience::{Jitter, LOCK_WAIT_MAX};
+use crate::patience::{LOCK_WAIT_MAX, Patience};
 use crate::seat::Seat;
 use crate::transaction;
 use crate::trouble::Trouble;
@@ -102,7 +102,7 @@ impl Shared {
     }
 
     fn note_until_quiet(&self) {
-        let jitter = Jitter::seeded();
+        let patience = Patience::new();
         let mut seat: Option<Arc<Seat<Connection>>> = None;
         let mut pause = NOTE_EVERY;
         loop {
@@ -117,7 +117,7 @@ impl Shared {
             if let Some(RefusalLine { refusals, last }) = line {
                 tracing::warn!(refusals, "{last}");
             }
-            let noted = self.patiently(&jitter, || {
+            let noted = self.patiently(&patience, || {
                 let seat = match &mut seat {
                     Some(seat) => seat,
                     empty => {
@@ -160,7 +160,7 @@ impl Shared {
 
     fn patiently(
         &self,
-        jitter: &Jitter,
+        patience: &Patience,
         mut note: impl FnMut() -> Result<(), Trouble>,
     ) -> Result<(), Trouble> {
         let mut closing_since = None;
@@ -176,7 +176,7 @@ impl Shared {
                     return note();
                 }
             }
-            std::thread::sleep(jitter.pause());
+            std::thread::sleep(patience.pause());
         }
     }
 }

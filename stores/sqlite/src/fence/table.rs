@@ -147,7 +147,7 @@ impl FencedTable {
             return None;
         }
         let look = || fence.with(|connection| kept(connection, &self.resource));
-        let kept = match patiently_blocking(&fence.jitter, &fence.shown, look) {
+        let kept = match patiently_blocking(&fence.patience, &fence.shown, look) {
             Ok(kept) => kept,
             Err(unread) => return Some(unread.into()),
         };

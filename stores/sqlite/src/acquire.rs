@@ -3,9 +3,9 @@
 use crate::clock::{Reading, wall_clock_ms};
 use crate::database::Database;
 use crate::decide::{Decision, decide};
+use crate::insistence::insistently;
 use crate::log::Log;
 use crate::look::{self, Seen};
-use crate::patience::patiently;
 use crate::record::{Era, Record, WISH_NOTHING, stored};
 use crate::sighting;
 use crate::transaction;
@@ -16,13 +16,13 @@ use tenure_core::{Acquire, Acquired, FencingToken, Grant, Predecessor, StoreErro
 
 /// Takes the lease, and has a new term on the disk before its holder hears of it.
 pub(crate) async fn acquire(
-    database: &Database,
+    database: &Arc<Database>,
     subject: impl Fn() -> String + Send + Sync,
     request: &Acquire,
 ) -> Result<Acquired, StoreError> {
-    let trying = patiently(&database.patience, &subject, &database.shown, || {
-        attempt(database, request)
-    });
+    let (its, asked) = (Arc::clone(database), request.clone());
+    let (log, step) = (|| database.log(), move || attempt(&its, &asked));
+    let trying = insistently(&database.patience, &subject, &database.shown, log, step);
     let (acquired, log) = trying.await?;
     if let (Acquired::Granted(grant), Some(log)) = (&acquired, log) {
         database.held.begin(&request.name, grant.token);

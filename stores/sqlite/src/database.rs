@@ -117,6 +117,11 @@ impl Database {
         })
     }
 
+    /// The log that the connection writes, if it can be had just now.
+    pub(crate) fn log(&self) -> Option<Arc<Log>> {
+        Some(Arc::clone(&self.session().ok()?.log))
+    }
+
     /// Notes that this handle was just granted `name`, or has just given it back.
     pub(crate) fn note_own(&self, name: &LeaseName) {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);

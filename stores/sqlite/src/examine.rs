@@ -8,6 +8,7 @@ use crate::transaction;
 use crate::trouble::Trouble;
 use crate::{SqliteStore, listing, trial};
 use rusqlite::Connection;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{Finding, LeaseStore, Listed, Page, StoreError, Verdict, WatchSource};
 use tenure_local::FileSystem;
@@ -24,7 +25,10 @@ const PAGE: u16 = 1_000;
 const NAMED_MAX: usize = 5;
 
 /// Examines point by point. A point that cannot be examined is a finding; the others go on.
-pub(crate) async fn examine(store: &SqliteStore, database: &Database) -> Result<Vec<Finding>, StoreError> {
+pub(crate) async fn examine(
+    store: &SqliteStore,
+    database: &Arc<Database>,
+) -> Result<Vec<Finding>, StoreError> {
     let mut findings = vec![file_system(database), free_space(database), clock(database)];
     findings.push(
         inspect(database, "layout", |session| layout(&session.connection))

@@ -15,6 +15,7 @@ mod files;
 mod filesystem;
 mod glances;
 mod held;
+mod insistence;
 mod listing;
 mod log;
 mod look;

@@ -3,7 +3,7 @@
 use crate::files::{FileIdentity, Files, Paths};
 use crate::trouble::Trouble;
 use rusqlite::Connection;
-use rustix::fs::{Mode, OFlags, fdatasync};
+use rustix::fs::{FlockOperation, Mode, OFlags, fdatasync, flock};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,6 +52,18 @@ impl Log {
                 syncs: std::sync::atomic::AtomicUsize::default(),
             })
         })
+    }
+
+    /// Whether this handle alone, of all that have the file open, may take up the processor to get at its lock: see
+    /// [`insistence`](crate::insistence). SQLite itself puts no lock on a log.
+    pub(crate) fn reserve(&self) -> bool {
+        flock(&self.descriptor, FlockOperation::NonBlockingLockExclusive).is_ok()
+    }
+
+    /// The end of that. It also ends with the process.
+    pub(crate) fn give_back(&self) {
+        // It fails for nobody who has it.
+        let _swallowed = flock(&self.descriptor, FlockOperation::Unlock);
     }
 
     /// Has all that was committed on the disk when it returns, on the thread that calls. Nothing is done if another sync is
@@ -201,7 +213,7 @@ mod tests {
         (database, log)
     }
 
-    async fn take(database: &Database, asked: &Acquire) -> Result<Acquired, StoreError> {
+    async fn take(database: &Arc<Database>, asked: &Acquire) -> Result<Acquired, StoreError> {
         acquire(database, || "a lease".to_owned(), asked).await
     }
 

@@ -2,7 +2,7 @@
 
 use crate::trouble::Trouble;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tenure_core::{Fault, StoreError};
@@ -29,6 +29,8 @@ pub(crate) struct Patience {
     /// Draws the pauses. Two processes that waited in step would collide again and again.
     drawn: AtomicU64,
     told_at: Mutex<Option<Instant>>,
+    /// Whether somebody [insists](crate::insistence).
+    pub(crate) insists: AtomicBool,
 }
 
 impl Patience {
@@ -37,6 +39,7 @@ impl Patience {
         Self {
             drawn: AtomicU64::new(RandomState::new().build_hasher().finish()),
             told_at: Mutex::default(),
+            insists: AtomicBool::default(),
         }
     }
 
@@ -99,7 +102,7 @@ pub(crate) fn patiently_blocking<T>(
 ///
 /// Whoever gives it up gives it less time than [`LOCK_WAIT_MAX`] as a rule, and knows only that no answer came: so it says when it
 /// goes what stood in its way.
-struct Waiting<'a, Subject: Fn() -> String> {
+pub(crate) struct Waiting<'a, Subject: Fn() -> String> {
     patience: &'a Patience,
     subject: Subject,
     path: &'a str,
@@ -109,7 +112,7 @@ struct Waiting<'a, Subject: Fn() -> String> {
 }
 
 impl<'a, Subject: Fn() -> String> Waiting<'a, Subject> {
-    fn new(patience: &'a Patience, subject: Subject, path: &'a str) -> Self {
+    pub(crate) fn new(patience: &'a Patience, subject: Subject, path: &'a str) -> Self {
         Self {
             patience,
             subject,
@@ -120,7 +123,7 @@ impl<'a, Subject: Fn() -> String> Waiting<'a, Subject> {
     }
 
     /// What came of the request by this try; `None` if it is to be tried again.
-    fn judge<T>(&mut self, tried: Result<T, Trouble>) -> Option<Result<T, StoreError>> {
+    pub(crate) fn judge<T>(&mut self, tried: Result<T, Trouble>) -> Option<Result<T, StoreError>> {
         self.locked = false;
         match tried {
             Ok(outcome) => Some(Ok(outcome)),
@@ -141,7 +144,7 @@ impl<'a, Subject: Fn() -> String> Waiting<'a, Subject> {
     }
 
     /// How long it waits already.
-    fn waited(&self) -> Duration {
+    pub(crate) fn waited(&self) -> Duration {
         self.began.map_or(Duration::ZERO, |began| began.elapsed())
     }
 

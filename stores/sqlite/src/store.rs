@@ -3,6 +3,7 @@
 use crate::acquire;
 use crate::database::Database;
 use crate::examine;
+use crate::insistence::insistently;
 use crate::listing::{self, Of};
 use crate::notifier::Listened;
 use crate::options::SqliteOptions;
@@ -93,6 +94,20 @@ impl SqliteStore {
         .await
     }
 
+    /// As [`patiently`](Self::patiently), for what writes.
+    async fn insistently<T: Send + 'static>(
+        &self,
+        subject: impl Fn() -> String + Send,
+        step: impl Fn(&Database) -> Result<T, Trouble> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (database, its) = (&self.database, Arc::clone(&self.database));
+        let log = || database.log();
+        insistently(&database.patience, subject, &database.shown, log, move || {
+            step(&its)
+        })
+        .await
+    }
+
     async fn patiently<T: Send>(
         &self,
         subject: impl Fn() -> String + Send,
@@ -140,9 +155,12 @@ impl LeaseStore for SqliteStore {
     fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {
         Box::pin(async move {
             let outcome = self
-                .patiently(
+                .insistently(
                     || batch(requests.first().map(|request| &request.name), requests.len()),
-                    |database| terms::renew(database, requests),
+                    {
+                        let requests = requests.to_vec();
+                        move |database| terms::renew(database, &requests)
+                    },
                 )
                 .await;
             outcome.unwrap_or_else(|error| vec![Err(error); requests.len()])
@@ -152,9 +170,12 @@ impl LeaseStore for SqliteStore {
     fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
         Box::pin(async move {
             let outcome = self
-                .patiently(
+                .insistently(
                     || batch(requests.first().map(|request| &request.name), requests.len()),
-                    |database| terms::release(database, requests),
+                    {
+                        let requests = requests.to_vec();
+                        move |database| terms::release(database, &requests)
+                    },
                 )
                 .await;
             outcome.unwrap_or_else(|error| vec![Err(error); requests.len()])
@@ -162,9 +183,10 @@ impl LeaseStore for SqliteStore {
     }
 
     fn ask<'a>(&'a self, request: &'a Ask) -> Answer<'a, Result<Asked, StoreError>> {
-        Box::pin(self.patiently(
+        let asked = request.clone();
+        Box::pin(self.insistently(
             || subject(&request.name),
-            |database| terms::ask(database, request),
+            move |database| terms::ask(database, &asked),
         ))
     }
 

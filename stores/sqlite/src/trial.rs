@@ -7,6 +7,7 @@ use crate::patience::patiently;
 use crate::terms::release;
 use crate::transaction;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{
     Acquire, Acquired, Attempt, Candidate, CandidateId, Fault, Finding, Incarnation, LeaseName, Note,
@@ -17,7 +18,7 @@ use tenure_core::{
 const TRIALS: u32 = 5;
 
 /// Takes and gives back a lease whose name nobody else can have, and removes its record.
-pub(crate) async fn round_trip(database: &Database) -> Finding {
+pub(crate) async fn round_trip(database: &Arc<Database>) -> Finding {
     let subject = "round trip";
     let request = request();
     let mut took = Vec::new();
@@ -59,7 +60,7 @@ pub(crate) async fn round_trip(database: &Database) -> Finding {
     )
 }
 
-async fn once(database: &Database, request: &Acquire, attempt: u32) -> Result<Duration, StoreError> {
+async fn once(database: &Arc<Database>, request: &Acquire, attempt: u32) -> Result<Duration, StoreError> {
     let request = Acquire {
         attempt: Attempt::new(u64::from(attempt)).unwrap_or(Attempt::FIRST),
         ..request.clone()

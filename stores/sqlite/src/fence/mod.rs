@@ -9,6 +9,7 @@ mod table;
 
 pub use table::FencedTable;
 
+use crate::insistence::insistently;
 use crate::log::Log;
 use crate::options::SqliteOptions;
 use crate::patience::{Patience, patiently};
@@ -102,16 +103,23 @@ impl SqliteFence {
     ///
     /// Where a sync has failed, what others had written before it, and left to a later sync, may be lost as well, and a power cut
     /// would end the log before a mark that is written behind it: so the log is begun anew first.
-    fn write<T>(
+    async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<T, Trouble>,
-    ) -> Result<(T, Option<Arc<Log>>), Trouble> {
-        let marks = self.seat.take(|| reconnect_marks(&self.file))?;
-        if let Some(log) = &marks.log {
-            log.mend(&marks.connection)?;
-        }
-        let written = transaction::write(&marks.connection, work)?;
-        Ok((written, marks.log.clone()))
+        resource: &ResourceName,
+        work: impl Fn(&Connection) -> Result<T, Trouble> + Send + 'static,
+    ) -> Result<(T, Option<Arc<Log>>), FenceError> {
+        let (seat, file) = (Arc::clone(&self.seat), self.file.clone());
+        let write = move || {
+            let marks = seat.take(|| reconnect_marks(&file))?;
+            if let Some(log) = &marks.log {
+                log.mend(&marks.connection)?;
+            }
+            let written = transaction::write(&marks.connection, &work)?;
+            Ok((written, marks.log.clone()))
+        };
+        let subject = || format!("fence \"{resource}\"");
+        let log = || self.seat.take(|| reconnect_marks(&self.file)).ok()?.log.clone();
+        Ok(insistently(&self.patience, subject, &self.shown, log, write).await?)
     }
 
     /// Has what was written on the disk when it returns. Nothing of the file is locked meanwhile: a disk that stalls keeps
@@ -168,8 +176,12 @@ impl Fence for SqliteFence {
             if let Err(refused) = self.patiently(resource, || self.with(look)).await? {
                 return self.refuse(refused);
             }
-            let claim = |connection: &Connection| mark::claim(connection, leases, resource, term);
-            let (claimed, log) = self.patiently(resource, || self.write(claim)).await?;
+            let (claimed, log) = self
+                .write(resource, {
+                    let (resource, term) = (resource.clone(), term.clone());
+                    move |connection| mark::claim(connection, leases, &resource, &term)
+                })
+                .await?;
             if claimed.is_ok() {
                 // Also one that was there: whoever has written it may be waiting for the disk, or have waited in vain.
                 self.settle(resource, log).await?;
@@ -199,8 +211,9 @@ impl Fence for SqliteFence {
 
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
         Box::pin(async move {
-            let lift = |connection: &Connection| mark::bump(connection, self.leases, bump);
-            let (mark, log) = self.patiently(&bump.resource, || self.write(lift)).await?;
+            let (leases, asked) = (self.leases, bump.clone());
+            let lift = move |connection: &Connection| mark::bump(connection, leases, &asked);
+            let (mark, log) = self.write(&bump.resource, lift).await?;
             self.settle(&bump.resource, log).await?;
             Ok(mark)
         })

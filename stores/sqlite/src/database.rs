@@ -15,7 +15,7 @@ use crate::trouble::Trouble;
 use crate::wake::WakeFile;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
-use rustix::fs::inotify;
+use rustix::fs::{CWD, FileType, Mode, inotify, mknodat};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -189,6 +189,7 @@ fn begin_session(paths: &Paths, shown: &str) -> Result<(Session, Files), Trouble
     for _ in 0..OPENINGS_MAX {
         seat::all_leave_if_others(path);
         files::refuse_removed(paths, shown)?;
+        make_missing(path);
         let (connection, file) = FileIdentity::of_opening(path, || connect(path))?;
         let Some(file) = file else {
             continue;
@@ -211,6 +212,14 @@ fn begin_session(paths: &Paths, shown: &str) -> Result<(Session, Files), Trouble
         Fault::Unreachable,
         format!("{shown} was removed or replaced while it was opened, {OPENINGS_MAX} times; try again"),
     )))
+}
+
+/// Makes the file where it is missing, for whom the umask lets in: SQLite would make it for its owner to write alone, and what it
+/// makes beside it is as the file. What forbids it is told by SQLite, which tries next.
+///
+/// Without a descriptor: the end of one would end the locks of whatever connection of this process has opened the file meanwhile.
+fn make_missing(path: &Path) {
+    let _tried_again = mknodat(CWD, path, FileType::RegularFile, Mode::from_raw_mode(0o666), 0);
 }
 
 /// Whatever was wrong with what was opened: it may be no more what stands at the path.

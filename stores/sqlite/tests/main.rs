@@ -22,6 +22,7 @@ mod other_paths;
 mod places;
 mod purging;
 mod removed_logs;
+mod sharing;
 mod time_namespaces;
 mod unsynced_disk;
 mod watching;

@@ -30,8 +30,9 @@ pub(crate) async fn examine(
     database: &Arc<Database>,
 ) -> Result<Vec<Finding>, StoreError> {
     let mut findings = vec![file_system(database), free_space(database), clock(database)];
+    let shown = &database.shown;
     findings.push(
-        inspect(database, "layout", |session| layout(&session.connection))
+        inspect(database, "layout", |session| layout(&session.connection, shown))
             .await
             .0,
     );
@@ -178,13 +179,24 @@ fn clock(database: &Database) -> Finding {
     )
 }
 
-fn layout(connection: &Connection) -> Result<Finding, Trouble> {
+fn layout(connection: &Connection, shown: &str) -> Result<Finding, Trouble> {
     Ok(match schema::identity(connection)? {
         Identity::Tenure(SCHEMA_VERSION) => finding(
             "layout",
             Verdict::Good,
             format!("schema version {SCHEMA_VERSION}"),
             None,
+        ),
+        // Whoever has the file open goes on; nobody opens it any more.
+        Identity::Tenure(version) => finding(
+            "layout",
+            Verdict::Bad,
+            format!("schema version {version} where {SCHEMA_VERSION} belongs"),
+            Some(format!(
+                "restart nothing, as nobody can open the file again: if no newer Tenure uses it, another program has set \
+                 the number, as migration tools do: {}",
+                schema::way_back(shown)
+            )),
         ),
         other => finding(
             "layout",

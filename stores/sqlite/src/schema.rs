@@ -101,7 +101,7 @@ pub(crate) fn establish(connection: &Connection, path: &str) -> Result<(), Troub
             })?;
             return establish_known(connection, path);
         }
-        other => return Err(refusal(other, path)),
+        other => return Err(refusal(connection, other, path)),
     }
     write_ahead_log(connection, path)?;
     columns_exist(connection)
@@ -111,7 +111,7 @@ pub(crate) fn establish(connection: &Connection, path: &str) -> Result<(), Troub
 fn establish_known(connection: &Connection, path: &str) -> Result<(), Trouble> {
     match identity(connection)? {
         Identity::Tenure(SCHEMA_VERSION) => columns_exist(connection),
-        other => Err(refusal(other, path)),
+        other => Err(refusal(connection, other, path)),
     }
 }
 
@@ -141,20 +141,35 @@ fn write_ahead_log(connection: &Connection, path: &str) -> Result<(), Trouble> {
     )))
 }
 
-fn refusal(identity: Identity, path: &str) -> Trouble {
+/// How the number of the layout that this version knows comes back into a file that another program has written it over in:
+/// migration tools count their steps there.
+pub(crate) fn way_back(path: &str) -> String {
+    format!("sqlite3 '{path}' \"PRAGMA user_version = {SCHEMA_VERSION}\" puts it back")
+}
+
+fn refusal(connection: &Connection, identity: Identity, path: &str) -> Trouble {
+    let or_another = || match columns_exist(connection) {
+        Ok(()) => format!(
+            "; or, if no other Tenure uses the file, another program has set that number, as migration tools do: {}",
+            way_back(path)
+        ),
+        Err(_) => String::new(),
+    };
     Trouble::Told(match identity {
         Identity::Tenure(version) if version > SCHEMA_VERSION => StoreError::not_applied(
             Fault::Unsupported,
             format!(
                 "{path} has schema version {version}, written by a newer Tenure; this one reads version \
-                 {SCHEMA_VERSION}: upgrade it"
+                 {SCHEMA_VERSION}: upgrade it{}",
+                or_another()
             ),
         ),
         Identity::Tenure(version) => StoreError::not_applied(
             Fault::Unreadable,
             format!(
                 "{path} has schema version {version}, which never existed; it was left as it is; restore it \
-                 or move it away"
+                 or move it away{}",
+                or_another()
             ),
         ),
         Identity::Empty => StoreError::not_applied(

@@ -1,11 +1,11 @@
 //! Files that are not ours, damaged, of another version, or replaced: left as they are, and told.
 
-use crate::common::{Asker, Scratch, grant, name};
+use crate::common::{Asker, Scratch, grant, held, name};
 use rusqlite::Connection;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Renewed, StoreError};
+use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Renewed, StoreError, Verdict};
 use tenure_sqlite::SqliteStore;
 
 /// Opening is refused, and not a byte of the file changes.
@@ -52,6 +52,45 @@ fn a_newer_schema_is_refused_with_its_number() {
         error.message.contains("77") && error.message.contains("upgrade"),
         "{error}"
     );
+}
+
+/// As migration tools count their steps: who has the file open goes on, and nobody can follow. Nobody who reads the way out
+/// upgrades, or restarts what still works.
+#[tokio::test]
+async fn a_number_that_another_program_has_set_is_told_with_the_way_back() {
+    for number in [7, 0, -1] {
+        let scratch = Scratch::new();
+        let store = scratch.open();
+        let asker = Asker::new("first");
+        let first = grant(&store, &asker, "job").await;
+        scratch.sql(&format!("PRAGMA user_version = {number}"));
+        let way_back = format!(
+            "sqlite3 '{}' \"PRAGMA user_version = 1\"",
+            scratch.file().display()
+        );
+        let error = refused(&scratch);
+        assert!(error.message.contains(&way_back), "{error}");
+        let findings = store.examine().await.unwrap();
+        let layout = findings
+            .iter()
+            .find(|finding| finding.subject == "layout")
+            .unwrap();
+        assert_eq!(layout.verdict, Verdict::Bad);
+        let repair = layout.repair.as_ref().unwrap();
+        assert!(
+            repair.contains(&way_back) && repair.starts_with("restart nothing"),
+            "{repair}"
+        );
+        scratch.sql("PRAGMA user_version = 1");
+        let lease = held(&scratch.open(), &Asker::new("second"), "job").await;
+        assert_eq!(lease.token, first.token);
+    }
+    // Here the number is right, and the way out is another.
+    let scratch = Scratch::new();
+    drop(scratch.open());
+    scratch.sql("ALTER TABLE lease RENAME COLUMN note TO notes; PRAGMA user_version = 2");
+    let error = refused(&scratch);
+    assert!(!error.message.contains("PRAGMA"), "{error}");
 }
 
 #[test]

@@ -62,8 +62,8 @@ async fn sqlite() -> Row {
     Row::of(
         "SQLite, a file on this machine",
         "sqlite:/PATH",
-        "the disk keeps what it has synced (S4); one path leads to the file (S8); for a file that was carried to another \
-         machine *Rate* (S2)",
+        "the disk keeps what it has synced (S4); one path leads to the file (S8); in a process that has it open nothing else opens \
+         it (S7); for a file that was carried to another machine *Rate* (S2)",
         &url,
     )
     .await
@@ -265,7 +265,8 @@ fn table(rows: &[Row], written: &str) -> String {
 const HEAD: &str = "# The stores, in their own words
 
 **How to choose.** First the server that has the data which the job changes, if its row says *Safe*: lease, fence and data are then one
-system. (Not so with SQLite, where the leases have a file of their own.) Read that store's README, and ask `tenure doctor` about your
+system. (Not so with SQLite: there a transaction on the data keeps every renewal out, so that the leases have [a file of their
+own](stores/sqlite/README.md#set-up).) Read that store's README, and ask `tenure doctor` about your
 server. Where it is *FenceOnly*, fence every write, or take another store for the leases.
 
 Each row is what a store says of itself, connected to a real server that is set up so:

@@ -185,7 +185,10 @@ fn words(subject: &str, path: &str, fault: Fault, error: &Error) -> String {
             "the file was not written by Tenure, or is damaged; it was left as it is; restore it, or move it \
              away and a new one is made (new tokens still rise)"
         }
-        Fault::Unreachable => "it cannot be opened; see that the directory exists and is mounted",
+        Fault::Unreachable => {
+            "it cannot be opened, or what stands beside it (-wal, -shm); see that the directory exists and is mounted, and that \
+             this user may read and write all of them"
+        }
         Fault::Busy => "another process holds its lock",
         // See [`is_missing_fence`].
         Fault::Invalid => {

@@ -56,6 +56,13 @@ use tenure_core::{
 /// lock until the transaction ends, and a claim of a later term waits for it. A transaction that began to read
 /// before a claim, and enters after it, fails. The database may be in any journal mode.
 ///
+/// # To ensure correctness
+/// - One SQLite per process opens the database, and nothing else in a process that writes it opens and closes the database or its
+///   `-shm`: the kernel would take away every lock that the process has on it, a claim would not wait for its transaction, and one
+///   commit would be lost without a word. Back up by `VACUUM INTO`, by SQLite's backup interface, or in another process.
+/// - In the leases' own file, transactions are short beside the ttl, and have pauses: each keeps every renewal out. Else give the
+///   data a file of their own.
+///
 /// Refusals are counted in the table and logged, at most once a second each, by a thread that lives only while
 /// there are some. In the leases' own file ([`SqliteStore`](crate::SqliteStore)) a token from the future is known
 /// exactly, elsewhere by the wall clock to a day. Writers that know nothing of Tenure: [`FencedTable`].

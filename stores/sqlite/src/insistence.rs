@@ -28,6 +28,9 @@ const TURN_MAX: Duration = Duration::from_millis(250);
 /// Between two tries. What is left free by whoever begins again at once is some 20 µs.
 const PAUSE: Duration = Duration::from_micros(50);
 
+/// The name of the thread.
+const THREAD: &str = "tenure-insists";
+
 /// By how many nanoseconds the kernel may lengthen these pauses: else it doubles them, to wake several threads at once.
 const SLACK: NonZeroU64 = NonZeroU64::MIN;
 
@@ -125,7 +128,7 @@ where
                 std::thread::sleep(PAUSE);
             }
         };
-        match Builder::new().name("tenure-insists".to_owned()).spawn(insist) {
+        match Builder::new().name(THREAD.to_owned()).spawn(insist) {
             Ok(_) => told.await.unwrap_or_else(|_panicked| {
                 Err(Trouble::Told(StoreError::unknown(
                     Fault::Internal,
@@ -149,4 +152,123 @@ fn is_over<T>(outcome: &Result<T, Trouble>) -> bool {
 /// Nothing is left half-done in it: a write that panics rolls back.
 fn locked<Step>(step: &Mutex<Option<Step>>) -> MutexGuard<'_, Option<Step>> {
     step.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::{THREAD, insistently};
+    use crate::patience::Patience;
+    use crate::trouble::Trouble;
+    use rusqlite::ffi;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tenure_core::{Fault, StoreError};
+    use tokio::sync::Notify;
+
+    const SCENARIOS: usize = 5;
+
+    fn run<Outcome>(work: impl Future<Output = Outcome>) -> Outcome {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+            .block_on(work)
+    }
+
+    fn insists() -> bool {
+        std::thread::current().name() == Some(THREAD)
+    }
+
+    fn another_writes<T>() -> Result<T, Trouble> {
+        let busy = ffi::Error::new(ffi::SQLITE_BUSY);
+        Err(Trouble::Statement(rusqlite::Error::SqliteFailure(busy, None)))
+    }
+
+    /// Then a write has waited for as long as it may.
+    fn unless_the_machine_stood_still<T>(
+        mut scenario: impl FnMut() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut outcome = scenario();
+        for _ in 1..SCENARIOS {
+            if outcome.as_ref().is_err_and(|error| error.fault == Fault::Busy) {
+                outcome = scenario();
+            }
+        }
+        outcome
+    }
+
+    async fn written<T: Send + 'static>(
+        patience: &Patience,
+        step: impl FnMut() -> Result<T, Trouble> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        insistently(patience, || "a write".to_owned(), "leases.db", || None, step).await
+    }
+
+    /// On the thread that asks it pauses for so long that it would meet such a gap by chance; and may not take up that thread.
+    #[test]
+    fn a_write_that_has_waited_for_a_while_is_tried_again_and_again_on_a_thread_of_its_own() {
+        let outcome = unless_the_machine_stood_still(|| {
+            let mut tries = 0;
+            run(written(&Patience::new(), move || {
+                tries += usize::from(insists());
+                match tries > 10 {
+                    true => Ok(tries),
+                    false => another_writes(),
+                }
+            }))
+        });
+        assert_eq!(outcome, Ok(11));
+    }
+
+    /// Many that wait cost no more of a processor than one does, and each has its turn.
+    #[test]
+    fn one_write_at_a_time_insists_and_each_in_its_turn() {
+        let outcome = unless_the_machine_stood_still(all_insist);
+        assert_eq!(outcome, Ok(()));
+    }
+
+    fn all_insist() -> Result<(), StoreError> {
+        let (patience, insisting) = (Patience::new(), Arc::<AtomicUsize>::default());
+        let write = || {
+            let insisting = Arc::clone(&insisting);
+            let mut is_the_first = true;
+            written(&patience, move || {
+                if !insists() {
+                    return another_writes();
+                }
+                if is_the_first {
+                    is_the_first = false;
+                    assert_eq!(insisting.fetch_add(1, Ordering::SeqCst), 0, "another insists");
+                    return another_writes();
+                }
+                insisting.fetch_sub(1, Ordering::SeqCst);
+                Ok(())
+            })
+        };
+        let (first, second, third) = run(async { tokio::join!(write(), write(), write()) });
+        first.and(second).and(third)
+    }
+
+    #[test]
+    fn a_write_that_is_given_up_while_it_insists_is_tried_no_more() {
+        run(async {
+            let (patience, insisting, kept) = (Patience::new(), Arc::new(Notify::new()), Arc::new(()));
+            let (tells, lives) = (Arc::clone(&insisting), Arc::clone(&kept));
+            let write = written::<()>(&patience, move || {
+                let _lives = &lives;
+                if insists() {
+                    tells.notify_one();
+                }
+                another_writes()
+            });
+            tokio::select! {
+                () = insisting.notified() => {}
+                never = write => panic!("{never:?}"),
+            }
+            assert_eq!(Arc::strong_count(&kept), 1, "the thread has it still");
+            assert!(!patience.insists.load(Ordering::SeqCst), "nobody else has a turn");
+        });
+    }
 }

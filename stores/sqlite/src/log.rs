@@ -223,6 +223,20 @@ mod tests {
         assert!(answer.is_err(), "the disk was not waited for: {answer:?}");
     }
 
+    /// As two processes have it.
+    #[test]
+    fn one_handle_of_a_file_at_a_time_has_the_right_to_insist() {
+        let directory = tempfile::tempdir().unwrap();
+        let ((_one, first), (other, second)) = (opened(&directory), opened(&directory));
+        assert!(first.reserve());
+        assert!(!second.reserve());
+        first.give_back();
+        assert!(second.reserve());
+        drop(other);
+        drop(second);
+        assert!(first.reserve());
+    }
+
     /// A sync that is under way is what a disk that stalls leaves.
     #[test]
     fn a_disk_that_stalls_keeps_no_term_from_being_renewed() {

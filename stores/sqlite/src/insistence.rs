@@ -158,12 +158,12 @@ fn locked<Step>(step: &Mutex<Option<Step>>) -> MutexGuard<'_, Option<Step>> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-    use super::{THREAD, insistently};
+    use super::{AFTER, THREAD, Turn, insistently};
     use crate::patience::Patience;
     use crate::trouble::Trouble;
     use rusqlite::ffi;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::Ordering;
     use tenure_core::{Fault, StoreError};
     use tokio::sync::Notify;
 
@@ -222,33 +222,16 @@ mod tests {
         assert_eq!(outcome, Ok(11));
     }
 
-    /// Many that wait cost no more of a processor than one does, and each has its turn.
+    /// Many that wait cost no more of a processor than one does.
     #[test]
-    fn one_write_at_a_time_insists_and_each_in_its_turn() {
-        let outcome = unless_the_machine_stood_still(all_insist);
-        assert_eq!(outcome, Ok(()));
-    }
-
-    fn all_insist() -> Result<(), StoreError> {
-        let (patience, insisting) = (Patience::new(), Arc::<AtomicUsize>::default());
-        let write = || {
-            let insisting = Arc::clone(&insisting);
-            let mut is_the_first = true;
-            written(&patience, move || {
-                if !insists() {
-                    return another_writes();
-                }
-                if is_the_first {
-                    is_the_first = false;
-                    assert_eq!(insisting.fetch_add(1, Ordering::SeqCst), 0, "another insists");
-                    return another_writes();
-                }
-                insisting.fetch_sub(1, Ordering::SeqCst);
-                Ok(())
-            })
-        };
-        let (first, second, third) = run(async { tokio::join!(write(), write(), write()) });
-        first.and(second).and(third)
+    fn one_write_at_a_time_insists_once_it_has_waited() {
+        let patience = Patience::new();
+        let turn = |waited| Turn::begin(&patience, waited, || None);
+        assert!(turn(AFTER / 2).is_none());
+        let first = turn(AFTER);
+        assert!(first.is_some() && turn(AFTER).is_none());
+        drop(first);
+        assert!(turn(AFTER).is_some());
     }
 
     #[test]

@@ -60,8 +60,8 @@ use tenure_core::{
 /// - One SQLite per process opens the database, and nothing else in a process that writes it opens and closes the database or its
 ///   `-shm`: the kernel would take away every lock that the process has on it, a claim would not wait for its transaction, and one
 ///   commit would be lost without a word. Back up by `VACUUM INTO`, by SQLite's backup interface, or in another process.
-/// - In the leases' own file, transactions are short beside the ttl, and have pauses: each keeps every renewal out. Else give the
-///   data a file of their own.
+/// - In the leases' own file, transactions are short beside a tenth of the ttl: each keeps every renewal out while it lasts. Else
+///   give the data a file of their own.
 ///
 /// Refusals are counted in the table and logged, at most once a second each, by a thread that lives only while
 /// there are some. In the leases' own file ([`SqliteStore`](crate::SqliteStore)) a token from the future is known

@@ -7,7 +7,6 @@ use futures_util::future::join_all;
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 use tenure_core::{Fault, Finding, StoreError};
@@ -145,7 +144,7 @@ impl Dial {
 mod tests {
     use super::LOOK_TIME_MAX;
     use crate::connect::site;
-    use crate::dial::{Dial, addresses};
+    use crate::dial::Dial;
     use crate::url::StoreUrl;
     use std::net::{IpAddr, Ipv4Addr};
     use std::sync::Arc;

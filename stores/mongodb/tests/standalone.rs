@@ -5,10 +5,10 @@ use mongodb::bson::{Document, doc};
 use mongodb::error::ErrorKind;
 use std::time::Duration;
 use tenure_core::{
-    Claimed, Fence, FenceError, FencingToken, LeaseName, LeaseStore, ResourceName, Term, Verdict,
+    Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, ResourceName, Term, Verdict,
 };
 use tenure_mongodb::{EnterError, MongoFence, MongoStore};
-use tenure_testkit::{Mongod, eventually_async};
+use tenure_testkit::{FaultProxy, Mongod, ReplicaSet, Size, eventually_async};
 
 /// It has no other member that could prove that it leads, and needs none.
 #[tokio::test]
@@ -62,6 +62,41 @@ async fn a_fence_per_document_works_on_a_server_without_replication() {
     );
     let stale = fence.claim(&resource, &earlier).await;
     assert!(matches!(&stale, Err(FenceError::Stale { .. })), "{stale:?}");
+}
+
+/// As a member that is started without its set's name, for maintenance: a later term may raise the mark meanwhile, where the set goes on.
+#[tokio::test]
+async fn a_fence_of_a_replica_set_does_not_go_by_a_member_that_stands_alone() {
+    let (set, alone) = (
+        ReplicaSet::start(Size::One).await.expect("a set"),
+        Mongod::start().await.expect("a server"),
+    );
+    let proxy = FaultProxy::mongodb(set.address(0)).expect("a proxy");
+    let url = format!("mongodb://{}/?directConnection=true", proxy.address());
+    let scratch = Scratch::new(set.uri());
+    let client = mongodb::Client::with_uri_str(&url).await.expect("a client");
+    let fence = MongoFence::new(&client.database(&scratch.database));
+    let resource = ResourceName::new("accounts").expect("a name");
+    let number = FencingToken::new(7).expect("a token");
+    let term = Term::new(LeaseName::new("nightly").expect("a name"), number);
+    let claimed = eventually_async(PATIENCE, "a claim", || fence.claim(&resource, &term)).await;
+    assert_eq!(claimed, Claimed::Raised { from: None });
+    proxy.lead_to(alone.address());
+    proxy.cut_connections();
+    let error = eventually_async(PATIENCE, "that it stands alone", async || {
+        match fence.claim(&resource, &term).await {
+            Err(FenceError::Store(error)) if error.message.contains("no member") => Ok(error),
+            // It is learnt first that the connection has ended.
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    assert_eq!(error.fault, Fault::Unreachable, "{error}");
+    let refused = fence.check(&resource, &term).await;
+    assert!(
+        matches!(&refused, Err(FenceError::Store(error)) if error.fault == Fault::Unreachable),
+        "{refused:?}"
+    );
 }
 
 /// No write can get past the fence there, and whoever examines the server is told before the first term writes.

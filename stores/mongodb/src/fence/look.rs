@@ -9,9 +9,10 @@ use mongodb::Collection;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::ReadConcern;
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use tenure_core::{
-    Cursor, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage, ResourceName, Term,
-    check_owner, decide_entry,
+    Certainty, Cursor, Fault, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage,
+    ResourceName, Term, check_owner, decide_entry,
 };
 
 /// All of them.
@@ -31,8 +32,8 @@ impl MongoFence {
     /// Of a fence in a database that forgets marks, too: everything that goes by a mark begins here.
     pub(super) async fn look(&self, resource: &ResourceName) -> Result<Option<Found>, FenceError> {
         refuse_local(self.database.name())?;
-        let look = latest(&self.marks, doc! { "_id": resource.as_str() }, None);
-        let found = self.within(Deed::Read, &subject(resource), look).await?;
+        let marked = doc! { "_id": resource.as_str() };
+        let found = self.latest(&subject(resource), &self.marks, marked, None).await?;
         Ok(found
             .map(|found| Found::read(&found, &self.namespace))
             .transpose()?)
@@ -74,8 +75,10 @@ impl MongoFence {
             return Ok(None);
         };
         let generation = doc! { "generation": 1 };
-        let look = latest(leases, doc! { "_id": lease.as_str() }, Some(generation));
-        let found = self.within(Deed::Read, &subject(resource), look).await?;
+        let recorded = doc! { "_id": lease.as_str() };
+        let found = self
+            .latest(&subject(resource), leases, recorded, Some(generation))
+            .await?;
         let token = found.and_then(|record| record.get_i64("generation").ok());
         Ok(token.and_then(|token| FencingToken::from_signed(token).ok()))
     }
@@ -151,25 +154,52 @@ impl MongoFence {
         }
         Ok(refusals)
     }
-}
 
-/// One document so that nothing newer can exist: from the primary, which proves to a majority that it still is the primary. A
-/// standalone server has no other, and refuses to prove it.
-async fn latest(
-    collection: &Collection<Document>,
-    filter: Document,
-    projection: Option<Document>,
-) -> mongodb::error::Result<Option<Document>> {
-    let find = |concern| {
-        collection
-            .find_one(filter.clone())
-            .projection(projection.clone().unwrap_or_default())
-            .read_concern(concern)
-            .max_time(super::REQUEST_TIME_MAX)
-    };
-    match find(ReadConcern::linearizable()).await {
-        Err(error) if server_code(&error) == Some(NOT_A_REPLICA_SET) => find(ReadConcern::local()).await,
-        answer => answer,
+    /// One document so that nothing newer can exist: from the primary, which proves to a majority that it still is the primary. A
+    /// standalone server has no other, and refuses to prove it.
+    ///
+    /// # Errors
+    /// [`Fault::Unreachable`] where one stands alone that was a member before, as for maintenance: its set may have gone on without it.
+    async fn latest(
+        &self,
+        subject: &str,
+        collection: &Collection<Document>,
+        filter: Document,
+        projection: Option<Document>,
+    ) -> Result<Option<Document>, FenceError> {
+        let find = |concern| {
+            collection
+                .find_one(filter.clone())
+                .projection(projection.clone().unwrap_or_default())
+                .read_concern(concern)
+                .max_time(super::REQUEST_TIME_MAX)
+        };
+        let look = async {
+            match find(ReadConcern::linearizable()).await {
+                Err(error) if server_code(&error) == Some(NOT_A_REPLICA_SET) => {
+                    match self.is_of_a_set.load(Ordering::Relaxed) {
+                        true => Ok(Err(self.left_alone(subject))),
+                        false => find(ReadConcern::local()).await.map(Ok),
+                    }
+                }
+                Ok(found) => {
+                    self.is_of_a_set.store(true, Ordering::Relaxed);
+                    Ok(Ok(found))
+                }
+                Err(error) => Err(error),
+            }
+        };
+        self.within(Deed::Read, subject, look).await?
+    }
+
+    fn left_alone(&self, subject: &str) -> FenceError {
+        FenceError::Store(Deed::Read.error(
+            Fault::Unreachable,
+            Certainty::NotApplied,
+            subject,
+            &self.namespace,
+            "the server is no member of its replica set now, which may have gone on without it; start it as one again",
+        ))
     }
 }
 

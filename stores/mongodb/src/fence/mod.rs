@@ -22,6 +22,7 @@ use refusals::Beside;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use stripes::Turn;
 use tenure_core::{Answer, Bump, Claimed, Cursor, Fence, FenceError, Mark, MarkPage, ResourceName, Term};
@@ -99,6 +100,8 @@ pub struct MongoFence {
     namespace: String,
     turn: Arc<Turn>,
     noter: Arc<Noter<Beside>>,
+    /// Whether a primary has proved to a majority of its set that it is the primary.
+    is_of_a_set: Arc<AtomicBool>,
 }
 
 impl MongoFence {
@@ -120,6 +123,7 @@ impl MongoFence {
             leases: None,
             namespace: format!("{}.{name}", database.name()),
             turn: Arc::new(Turn::new()),
+            is_of_a_set: Arc::default(),
         }
     }
 

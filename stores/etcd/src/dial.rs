@@ -4,27 +4,29 @@ use crate::connection::Connection;
 use crate::fault::Failure;
 use crate::once::Once;
 use crate::one_cluster::{OneCluster, cluster_of};
-use crate::roll::{self, Told};
+use crate::roll;
 use crate::url::{Security, StoreUrl, invalid};
 use crate::wire::cluster::{AuthenticateRequest, AuthenticateResponse};
 use crate::wire::path;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_core::StoreError;
 use tenure_remote::{RenewedFiles, TlsFiles, TlsParts, TlsWords, line};
+use tokio::net::lookup_host;
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 /// How long connecting to one member may take. A dial takes as long for each: a shorter bound would leave those behind many
 /// that have vanished unasked.
-const MEMBER_TIME_MAX: Duration = Duration::from_secs(1);
+pub(crate) const MEMBER_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// How long a member that has taken a connection may take beside that to say that it is well.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// How long a login may take instead: the server compares the password with a hash that is slow on purpose, and one
 /// after another.
-const LOGIN_TIME_MAX: Duration = Duration::from_secs(3);
+pub(crate) const LOGIN_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// How often a connection with a call under way is asked whether it lives. Servers end a connection that asks more often
 /// than every 5 s, which is their default.
@@ -41,8 +43,8 @@ const TLS: TlsWords = TlsWords {
 /// The members, and how to connect to each.
 pub(crate) struct Members {
     /// Each without TLS, which is [added](Self::secured) when it is dialled.
-    endpoints: Vec<(String, Endpoint)>,
-    url: StoreUrl,
+    pub(crate) endpoints: Vec<(String, Endpoint)>,
+    pub(crate) url: StoreUrl,
     files: RenewedFiles,
     pub(crate) cluster: OneCluster,
     /// The one to begin with: moved on when a member was of no use.
@@ -104,13 +106,12 @@ impl Members {
         let mut failure = Failure::undialled("no member is named".to_owned());
         for offset in 0..self.endpoints.len() {
             let place = (first + offset) % self.endpoints.len();
-            let (host, endpoint) = &self.endpoints[place];
             let mut trying = Trying {
                 members: self,
-                host,
+                host: &self.endpoints[place].0,
                 answered: false,
             };
-            match self.connect(host, endpoint).await {
+            match self.connect(place).await {
                 Ok(connection) => {
                     trying.answered = true;
                     self.first.store(place, Ordering::Relaxed);
@@ -135,12 +136,8 @@ impl Members {
     /// [`Fault::Invalid`](tenure_core::Fault::Invalid): they are of several.
     pub(crate) async fn agree_on_cluster(&self, connection: &Connection) -> Result<(), StoreError> {
         if !self.cluster.is_known() {
-            // One alone has said it already.
-            let others = match self.endpoints.len() {
-                1 => None,
-                _ => roll::one_cluster(&roll::ask_each(self).await)?,
-            };
-            self.cluster.is(others.or(connection.cluster));
+            let all = roll::one_cluster(&roll::ask_each(self).await)?;
+            self.cluster.is(all.or(connection.cluster));
         }
         let checked = self.cluster.check(&connection.host, connection.cluster);
         checked.map_err(Failure::of_dial)
@@ -148,8 +145,9 @@ impl Members {
 
     /// Connects to one that does what members of the cluster do, and authenticates, each in bounded time. A login shows it;
     /// without one it is asked: the host of a member that is frozen takes connections, too.
-    async fn connect(&self, host: &str, endpoint: &Endpoint) -> Result<Connection, Failure> {
-        let mut connection = self.reach(host, endpoint).await?;
+    async fn connect(&self, place: usize) -> Result<Connection, Failure> {
+        let host = &self.endpoints[place].0;
+        let mut connection = self.reach(place, None).await?;
         if self.url.credentials.is_none() {
             match tokio::time::timeout(LOOK_TIME_MAX, connection.status()).await {
                 Err(_late) => return Err(silent(host, LOOK_TIME_MAX)),
@@ -166,17 +164,30 @@ impl Members {
         Ok(connection)
     }
 
-    /// Connects to one, and authenticates, each in bounded time.
-    async fn reach(&self, host: &str, endpoint: &Endpoint) -> Result<Connection, Failure> {
+    /// Where its name leads to.
+    pub(crate) async fn addresses(&self, place: usize) -> Result<Vec<SocketAddr>, Failure> {
+        let member = &self.url.hosts[place];
+        let found = lookup_host((member.name.as_str(), member.port)).await;
+        Ok(found
+            .map_err(|error| out_of_reach(&member.to_string(), &error))?
+            .collect())
+    }
+
+    /// Connects to one, at this address or at whichever of its own takes the connection, and authenticates, each in bounded time.
+    pub(crate) async fn reach(&self, place: usize, at: Option<SocketAddr>) -> Result<Connection, Failure> {
+        let (host, endpoint) = &self.endpoints[place];
         let endpoint = self.secured(endpoint).map_err(Failure::Undialled)?;
-        let dialling = endpoint.connect_with_connector(Once::new(MEMBER_TIME_MAX, PING_EVERY));
+        let dialling = async {
+            let addresses = match at {
+                Some(address) => vec![address],
+                None => self.addresses(place).await?,
+            };
+            let once = Once::new(addresses, MEMBER_TIME_MAX, PING_EVERY);
+            let connecting = endpoint.connect_with_connector(once).await;
+            connecting.map_err(|error| out_of_reach(host, &error))
+        };
         let connecting = tokio::time::timeout(MEMBER_TIME_MAX, dialling).await;
-        let channel = connecting.map_err(|_late| silent(host, MEMBER_TIME_MAX))?;
-        let channel = channel.map_err(|error| {
-            let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), root);
-            let way_out = TLS.way_out(&cause);
-            Failure::undialled(format!("{host} cannot be reached: {}{way_out}", line(cause)))
-        })?;
+        let channel = connecting.map_err(|_late| silent(host, MEMBER_TIME_MAX))??;
         self.files.are_of_use();
         let mut connection = Connection {
             channel,
@@ -205,29 +216,6 @@ impl Members {
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.endpoints.len()
-    }
-
-    /// Asks one how it stands, on a connection of its own and in bounded time.
-    pub(crate) async fn ask_one(&self, place: usize) -> Told {
-        let allowed = match self.url.credentials {
-            Some(_) => MEMBER_TIME_MAX + LOGIN_TIME_MAX,
-            None => MEMBER_TIME_MAX,
-        };
-        let (host, endpoint) = &self.endpoints[place];
-        let mut at_login = None;
-        let asking = async {
-            let connection = self.reach(host, endpoint).await?;
-            at_login = connection.cluster;
-            connection.status().await
-        };
-        let late = |_| Err(Failure::undialled(format!("no answer within {allowed:?}")));
-        let status = tokio::time::timeout(allowed, asking).await.unwrap_or_else(late);
-        let told = status.as_ref().ok().and_then(|status| cluster_of(status.header));
-        Told {
-            host: host.clone(),
-            cluster: told.or(at_login),
-            status,
-        }
     }
 
     /// The next dial begins with another member.
@@ -260,6 +248,12 @@ fn silent(host: &str, allowed: Duration) -> Failure {
     Failure::undialled(format!(
         "{host} did not answer within {allowed:?}; check the network"
     ))
+}
+
+fn out_of_reach(host: &str, error: &dyn std::error::Error) -> Failure {
+    let cause = error.source().map_or_else(|| error.to_string(), root);
+    let way_out = TLS.way_out(&cause);
+    Failure::undialled(format!("{host} cannot be reached: {}{way_out}", line(cause)))
 }
 
 /// The last cause of an error: it says most.

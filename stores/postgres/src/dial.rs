@@ -3,7 +3,7 @@
 use crate::direct::greeted_by;
 use crate::fault::{Deed, line, store_error, timed_out};
 use crate::lane::Live;
-use crate::one_cluster::{OneCluster, cluster_of};
+use crate::one_cluster::{OneCluster, Told, cluster_of};
 use crate::tls::connector;
 use crate::url::{StoreUrl, place};
 use futures_util::StreamExt as _;
@@ -54,6 +54,7 @@ pub(crate) struct Dialled {
     pub(crate) connection: Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>,
     /// Its place in the URL's list.
     pub(crate) host: usize,
+    pub(crate) told: Option<Told>,
 }
 
 impl Dial {
@@ -84,13 +85,17 @@ impl Dial {
             client,
             connection,
             host,
+            told,
         } = self.connect().await?;
         // What goes wrong on it, its requests are told.
         let driver = tokio::spawn(async move { drop(connection.await) });
         let backend = greeted_by(&client).await;
+        let pooled = told.filter(|told| backend.is_none() || told.process != backend);
+        let bound_to = pooled.map(|told| told.cluster);
         Ok(Arc::new(Live::new(
             client,
             backend,
+            bound_to,
             driver.abort_handle(),
             self,
             host,
@@ -163,18 +168,14 @@ impl Dial {
 
     /// Passes by an address of another cluster.
     async fn log_in(&self, host: usize, config: Config) -> Result<(Dialled, Option<IpAddr>), StoreError> {
-        let (dialled, told) = self.greet(host, &config).await?;
-        let checked = self.cluster.check(&self.place_at(host, &config), told);
+        let dialled = self.greet(host, &config).await?;
+        let checked = self.cluster.check(&self.place_at(host, &config), dialled.told);
         checked.map_err(|why| self.failed(Fault::AnotherStore, host, why))?;
         Ok((dialled, address_of(&config)))
     }
 
     /// Connects to an address of a host, and has it say which cluster it is of before it is asked anything else.
-    pub(crate) async fn greet(
-        &self,
-        host: usize,
-        config: &Config,
-    ) -> Result<(Dialled, Option<i64>), StoreError> {
+    pub(crate) async fn greet(&self, host: usize, config: &Config) -> Result<Dialled, StoreError> {
         let allowed = self.allowed();
         // As the file is now: it is replaced before what it holds expires.
         let connector = connector(&self.url.trust).map_err(|error| self.files.wrong(error))?;
@@ -187,12 +188,12 @@ impl Dial {
         match timeout(allowed, greeting).await {
             Ok(Ok((client, connection, told))) => {
                 self.files.are_of_use();
-                let dialled = Dialled {
+                Ok(Dialled {
                     client,
                     connection,
                     host,
-                };
-                Ok((dialled, told))
+                    told,
+                })
             }
             Ok(Err(error)) => Err(store_error(&error, Deed::Read, "", &self.place_of(host))),
             Err(_late) => Err(timed_out(Deed::Read, "", &self.place_of(host), allowed)),

@@ -15,6 +15,9 @@ pub(crate) struct Live {
     pub(crate) client: Client,
     /// The process that greeted; see [`greeted_by`](crate::direct::greeted_by).
     pub(crate) backend: Option<i32>,
+    /// The cluster that each statement is [bound to](crate::one_cluster::bound_to): behind a pooler alone, where a statement may come to
+    /// another server than the one that was asked for it.
+    pub(crate) bound_to: Option<i64>,
     pub(crate) kept: Kept,
     /// A request was given up unanswered, so the other side may be gone without a word.
     suspect: AtomicBool,
@@ -34,6 +37,7 @@ impl Live {
     pub(crate) fn new(
         client: Client,
         backend: Option<i32>,
+        bound_to: Option<i64>,
         driver: AbortHandle,
         dial: &Arc<Dial>,
         host: usize,
@@ -41,6 +45,7 @@ impl Live {
         Self {
             client,
             backend,
+            bound_to,
             kept: Kept::default(),
             suspect: AtomicBool::new(false),
             wanted: AtomicUsize::new(0),

@@ -13,14 +13,19 @@ use tenure_core::{Fault, Finding, StoreError};
 use tenure_remote::findings::{bad, good};
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::TlsStream;
 use tokio_postgres::{Client, Config, Connection, Error, Socket};
 
 /// How long the addresses beside the one that is connected may take to say what they are of.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// What `initdb` gave it: standbys have their primary's, through restarts and promotions.
-const ASKED: &str = "SELECT system_identifier FROM pg_catalog.pg_control_system()";
+/// What `initdb` gave it: standbys have their primary's, through restarts and promotions. And the process that says so.
+const ASKED: &str =
+    "SELECT system_identifier, pg_catalog.pg_backend_pid() AS process FROM pg_catalog.pg_control_system()";
+
+/// What a statement says, before the number, that was to be of another cluster.
+const IS_OF_ANOTHER: &str = "another cluster: ";
 
 const WAY_OUT: &str = "name a primary and its standbys in the PostgreSQL URL";
 
@@ -36,8 +41,8 @@ impl OneCluster {
     }
 
     /// Whether a host may be of it, which is known from the first on that says so. Why not, otherwise. Who may not say it is not judged.
-    pub(crate) fn check(&self, host: &str, told: Option<i64>) -> Result<(), String> {
-        let Some(theirs) = told else {
+    pub(crate) fn check(&self, host: &str, told: Option<Told>) -> Result<(), String> {
+        let Some(Told { cluster: theirs, .. }) = told else {
             return Ok(());
         };
         let ours = *self.0.get_or_init(|| theirs);
@@ -51,6 +56,14 @@ impl OneCluster {
     }
 }
 
+/// What a server says of itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Told {
+    pub(crate) cluster: i64,
+    /// The process that has said so, which is not the one that greeted where a pooler stands between.
+    pub(crate) process: Option<i32>,
+}
+
 /// Has a server say which cluster it is of, on a connection that nobody drives yet. Nothing, where the role may not ask it, or the
 /// server does not know the question.
 ///
@@ -59,7 +72,7 @@ impl OneCluster {
 pub(crate) async fn cluster_of<T: TlsStream + Unpin>(
     client: &Client,
     connection: &mut Connection<Socket, T>,
-) -> Result<Option<i64>, Error> {
+) -> Result<Option<Told>, Error> {
     let mut asking = pin!(client.query_typed(ASKED, &[]));
     let answer = poll_fn(|context| {
         let driven = connection.poll_unpin(context);
@@ -72,10 +85,41 @@ pub(crate) async fn cluster_of<T: TlsStream + Unpin>(
     });
     match answer.await {
         // By its name: what a pooler has mixed up has none such.
-        Ok(rows) => Ok(rows.first().and_then(|row| row.try_get("system_identifier").ok())),
+        Ok(rows) => Ok(rows.first().and_then(|row| {
+            Some(Told {
+                cluster: row.try_get("system_identifier").ok()?,
+                process: row.try_get("process").ok(),
+            })
+        })),
         Err(error) if !ends_connection(&error) && keeps_it_back(&error) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The same statement, which fails where it comes to a server of another cluster: behind a pooler each may come to another than the one
+/// before. It does nothing there, as the condition is looked at first and its failure takes back what was done.
+pub(crate) fn bound_to(cluster: i64, statement: &str) -> String {
+    format!(
+        "WITH answer AS ({statement}) SELECT answer.* FROM answer WHERE (SELECT CASE WHEN system_identifier \
+         OPERATOR(pg_catalog.=) '{cluster}'::bigint THEN true ELSE ('{IS_OF_ANOTHER}'::pg_catalog.text OPERATOR(pg_catalog.||) \
+         system_identifier::pg_catalog.text)::boolean END FROM pg_catalog.pg_control_system())"
+    )
+}
+
+/// Which cluster has failed a statement that is [bound](bound_to) to ours.
+pub(crate) fn elsewhere(error: &Error) -> Option<Told> {
+    let answer = error.as_db_error()?;
+    if *answer.code() != SqlState::INVALID_TEXT_REPRESENTATION {
+        return None;
+    }
+    // The server's words may be in any language, around what was no truth value.
+    let (_, number) = answer.message().split_once(IS_OF_ANOTHER)?;
+    let end = number.find(|character: char| !(character.is_ascii_digit() || character == '-'));
+    let cluster = number[..end.unwrap_or(number.len())].parse().ok()?;
+    Some(Told {
+        cluster,
+        process: None,
+    })
 }
 
 /// Whether it lacks the right, or the function (class 42), or has it for nobody (0A).
@@ -104,10 +148,7 @@ impl Dial {
             .filter(|(host, config)| !self.is_latest(*host, config));
         let looks = others.map(async |(host, config)| {
             let greeted = timeout_at(until, self.greet(*host, config)).await;
-            let told = greeted
-                .ok()
-                .and_then(Result::ok)
-                .and_then(|(_dialled, told)| told);
+            let told = greeted.ok().and_then(Result::ok).and_then(|dialled| dialled.told);
             self.cluster.check(&self.place_at(*host, config), told).err()
         });
         join_all(looks).await.into_iter().flatten().collect()

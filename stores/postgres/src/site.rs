@@ -5,12 +5,13 @@ use crate::dial::Dial;
 use crate::fault::{Deed, ends_connection, store_error, timed_out};
 use crate::kept::{Often, is_outdated, prepare};
 use crate::lane::{Lane, Live, UnderWay};
+use crate::one_cluster::{bound_to, elsewhere};
 use crate::schema::quoted;
 use crate::shared::Shared;
 use crate::watch::Listener;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Durability, Fault, StoreError, WatchSource};
+use tenure_core::{Certainty, Durability, Fault, StoreError, WatchSource};
 pub(crate) use tenure_remote::lease_subject as subject;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -119,14 +120,24 @@ impl Site {
         let mut under_way: Option<UnderWay> = None;
         let asking = async {
             let live = under_way.insert(lane.enter(&self.dial, subject).await?);
-            let answer = match often {
-                Some(often) => self.ask_kept(live.live(), often, statement, parameters).await,
-                None => live.client().query_typed(statement, parameters).await,
+            let answer = match (live.live().bound_to, often) {
+                (Some(cluster), _) => {
+                    let bound = bound_to(cluster, statement);
+                    live.client().query_typed(&bound, parameters).await
+                }
+                (None, Some(often)) => self.ask_kept(live.live(), often, statement, parameters).await,
+                (None, None) => live.client().query_typed(statement, parameters).await,
             };
-            if answer.as_ref().is_err_and(ends_connection) {
+            let elsewhere = answer.as_ref().err().and_then(elsewhere);
+            // Whoever connects anew asks first who is there.
+            if elsewhere.is_some() || answer.as_ref().is_err_and(ends_connection) {
                 live.ended();
             } else {
                 live.answered();
+            }
+            if let Err(why) = self.dial.cluster.check(&self.place, elsewhere) {
+                let (fault, certainty) = (Fault::AnotherStore, Certainty::NotApplied);
+                return Err(deed.error(fault, certainty, subject, &self.place, why));
             }
             answer.map_err(|error| self.refused(&error, deed, subject))
         };

@@ -59,6 +59,7 @@ impl Listener {
             client,
             mut connection,
             host,
+            told: _,
         } = dial.connect().await?;
         let audience = Arc::new(Audience::new(&dial.place));
         let told = Arc::clone(&audience);
@@ -70,7 +71,7 @@ impl Listener {
             }
             told.close();
         });
-        let live = Arc::new(Live::new(client, None, driver.abort_handle(), dial, host));
+        let live = Arc::new(Live::new(client, None, None, driver.abort_handle(), dial, host));
         let mut asking = UnderWay::begin(Arc::clone(&live)).await;
         let listen = run_by("LISTEN", asking.client(), &dial.url.schema);
         let listening = tokio::time::timeout(dial.time_max, listen).await;

@@ -28,6 +28,7 @@ mod one_cluster;
 mod partition;
 mod pooler;
 mod pooler_crossing;
+mod pooler_exchanged;
 mod pooler_listening;
 mod prepared;
 mod quick;

@@ -16,7 +16,7 @@ impl Notes for Beside {
         let statement = format!(
             "INSERT INTO {}.refusals AS r (resource, refused, last_token) VALUES ($1, $2, $3) ON CONFLICT (resource) DO \
              UPDATE SET refused = least(r.refused, 9223372036854775807 - $2) + $2, last_token = $3, \
-             last_at = clock_timestamp()",
+             last_at = clock_timestamp() RETURNING r.resource",
             site.schema()
         );
         let parameters: [Typed<'_>; 3] = [

@@ -27,13 +27,20 @@ impl PgBouncer {
     /// # Errors
     /// [`Error::NotInstalled`], or why it did not start.
     pub async fn start(server: &Postgres, connections: u32) -> Result<PgBouncer, Error> {
+        Self::before(server.port(), connections).await
+    }
+
+    /// The same in front of whoever listens on this port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn before(upstream: u16, connections: u32) -> Result<PgBouncer, Error> {
         let (folder, port) = (ScratchDir::new("pgbouncer"), free_port());
         let configuration = folder.join("pgbouncer.ini");
         let text = format!(
-            "[databases]\n* = host=127.0.0.1 port={} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+            "[databases]\n* = host=127.0.0.1 port={upstream} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
              listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n\
-             default_pool_size = {connections}\nmax_client_conn = 400\nserver_lifetime = 3600\n",
-            server.port()
+             default_pool_size = {connections}\nmax_client_conn = 400\nserver_lifetime = 3600\n"
         );
         fs::write(&configuration, text).map_err(Error::system("writing pgbouncer.ini"))?;
         let mut command = Command::new(pgbouncer_program()?);

@@ -1,0 +1,109 @@
+//! A pooler that leads to another cluster since, under connections of ours that live on: each statement may be the first that comes there.
+use crate::common::{PATIENCE, Scratch, name};
+use tenure_conformance::strangers::{
+    self, Address as _, ROUNDS, exchange, is_refused, leader_loses_nothing, standby_is_granted_nothing,
+};
+use tenure_core::{Fence, FenceError, FencingToken, ResourceName, Term};
+use tenure_postgres::{PostgresFence, PostgresStore};
+use tenure_testkit::{FaultProxy, PgBouncer, Postgres, eventually_async};
+
+/// Two servers, each with the schema, and a pooler whose way leads to the first.
+struct Pooled {
+    strange: Postgres,
+    /// Between the pooler and the servers.
+    proxy: FaultProxy,
+    pooler: PgBouncer,
+    ours: Scratch,
+}
+
+impl Pooled {
+    async fn new() -> Self {
+        let ours = Scratch::new().await;
+        let strange = Postgres::start().await.unwrap();
+        PostgresStore::init(&ours.url_on(&strange.uri(), ""))
+            .await
+            .unwrap();
+        let proxy = FaultProxy::postgres(Postgres::shared().await.address()).unwrap();
+        Self {
+            strange,
+            pooler: PgBouncer::before(proxy.address().port(), 3).await.unwrap(),
+            proxy,
+            ours,
+        }
+    }
+
+    fn url(&self) -> String {
+        self.ours.url_on(&self.pooler.uri_of("postgres"), "listen=off")
+    }
+
+    async fn store(&self) -> PostgresStore {
+        PostgresStore::connect(&self.url()).await.unwrap()
+    }
+}
+
+impl strangers::Address for Pooled {
+    const SAID: &str = "is of cluster";
+
+    async fn lead_to_the_stranger(&self) {
+        exchange(&self.proxy, self.strange.address()).await;
+    }
+
+    /// The pooler stays connected to whom it has met.
+    async fn lead_back(&self) {
+        exchange(&self.proxy, Postgres::shared().await.address()).await;
+    }
+
+    async fn is_untouched(&self) {
+        let strange = Scratch {
+            uri: self.strange.uri(),
+            schema: self.ours.schema.clone(),
+        };
+        let written =
+            "SELECT (SELECT count(*) FROM {schema}.leases) + (SELECT count(*) FROM {schema}.fences)";
+        assert_eq!(
+            strange.value::<i64>(written).await,
+            0,
+            "the stranger has done something"
+        );
+    }
+}
+
+#[tokio::test]
+async fn standby_is_granted_nothing_where_a_pooler_leads_to_another_cluster() {
+    let pooled = Pooled::new().await;
+    let leaders = pooled.ours.store().await;
+    standby_is_granted_nothing(&pooled, &pooled.store().await, &leaders).await;
+}
+
+#[tokio::test]
+async fn leader_loses_nothing_where_a_pooler_leads_to_another_cluster() {
+    let pooled = Pooled::new().await;
+    leader_loses_nothing(&pooled, &pooled.store().await).await;
+}
+
+/// It has marks of its own, so that any token would be admitted.
+#[tokio::test]
+async fn fence_goes_by_no_mark_where_a_pooler_leads_to_another_cluster() {
+    let pooled = Pooled::new().await;
+    let fence = PostgresFence::connect(&pooled.url()).await.unwrap();
+    let fence = fence.with_leases_elsewhere();
+    let ledger = ResourceName::new("ledger").unwrap();
+    let term = Term::new(name("job"), FencingToken::new(7).unwrap());
+    let error = |refused: FenceError| match refused {
+        FenceError::Store(error) => error,
+        other => panic!("{other}"),
+    };
+    let claim = async || fence.claim(&ledger, &term).await.err().map(error);
+    let check = async || fence.check(&ledger, &term).await.err().map(error);
+    for _round in 0..ROUNDS {
+        eventually_async(PATIENCE, "a claim", async || claim().await.map_or(Ok(()), Err)).await;
+        pooled.lead_to_the_stranger().await;
+        is_refused::<Pooled>(Pooled::SAID, claim).await;
+        pooled.is_untouched().await;
+        pooled.lead_back().await;
+        eventually_async(PATIENCE, "a look", async || check().await.map_or(Ok(()), Err)).await;
+        pooled.lead_to_the_stranger().await;
+        is_refused::<Pooled>(Pooled::SAID, check).await;
+        pooled.lead_back().await;
+    }
+}

@@ -9,7 +9,7 @@ use crate::store::PostgresStore;
 use crate::url::{Listening, StoreUrl};
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure_core::{Durability, Fault, StoreError};
 use tenure_remote::Remote;
 use tokio_postgres::Row;
@@ -76,13 +76,14 @@ pub(crate) fn site(url: StoreUrl) -> Result<Site, StoreError> {
 
 async fn open(url: StoreUrl) -> Result<Site, StoreError> {
     let listening = url.listening;
+    let until = Instant::now() + CONNECT_TIME_MAX;
     let mut site = site(url)?;
     site.recognise().await?;
     let dial = Arc::clone(&site.dial);
     let rest = async {
         site.check_schema().await?;
         match listening {
-            Listening::WhereItWorks => site.prove_watch().await,
+            Listening::WhereItWorks => site.prove_watch(until).await,
             Listening::Off => Ok(()),
         }
     };

@@ -11,7 +11,7 @@ use std::future::poll_fn;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure_core::{Answer, Fault, Scope, StoreError, Watch, WatchEvent, WatchSource};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
@@ -30,6 +30,14 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long connecting waits for a second notification of its own, which comes where the first was not heard by chance. Longer, as
 /// nothing but time tells that it does not come.
 const SECOND_PROOF_TIME_MAX: Duration = Duration::from_secs(3);
+
+/// How much of the time for connecting the second one leaves for what comes after it, and what it may take at least: a machine that
+/// stalls must not cost a store its watch.
+const AFTER_SECOND_PROOF: Duration = Duration::from_secs(1);
+const SECOND_PROOF_TIME_MIN: Duration = Duration::from_millis(500);
+
+/// How much of it taking the `LISTEN` back leaves.
+const AFTER_TAKING_BACK: Duration = Duration::from_millis(200);
 
 /// How often a pooler is asked for the session in which it has left a `LISTEN`. It gives the one that was used last, mostly.
 const UNLISTENS_MAX: usize = 10;
@@ -90,7 +98,7 @@ impl Listener {
 
     /// Takes the `LISTEN` back, which behind a pooler is left in a session of others: they would hear what is not theirs, and one of
     /// them that stays in a transaction would keep the queue of notifications from being cut.
-    async fn take_back(&self, schema: &str) {
+    async fn take_back(&self, schema: &str, until: Instant) {
         let mut asking = UnderWay::begin(Arc::clone(&self.live)).await;
         let taking_back = async {
             for _session in 0..UNLISTENS_MAX {
@@ -101,7 +109,8 @@ impl Listener {
             }
         };
         // What it does not come to in this time, the pooler does when it closes the session.
-        if tokio::time::timeout(ANSWER_TIME_MAX, taking_back).await.is_ok() {
+        let allowed = left(until, AFTER_TAKING_BACK).min(ANSWER_TIME_MAX);
+        if tokio::time::timeout(allowed, taking_back).await.is_ok() {
             asking.answered();
         }
     }
@@ -163,17 +172,24 @@ async fn run_by(verb: &str, client: &Client, schema: &str) -> Result<Option<Stri
     }))
 }
 
+/// What is left until then, without what comes after.
+fn left(until: Instant, after: Duration) -> Duration {
+    let left = until.saturating_duration_since(Instant::now());
+    left.saturating_sub(after)
+}
+
 async fn answers(live: &Live) -> bool {
     let asked = tokio::time::timeout(HEARTBEAT, live.client.batch_execute(""));
     matches!(asked.await, Ok(Ok(())))
 }
 
 impl Site {
-    /// Finds out whether notifications arrive, by one of its own: sent on one connection, waited for on another.
+    /// Finds out whether notifications arrive, by one of its own: sent on one connection, waited for on another. By the end of the
+    /// time for connecting, where the server is slow: whoever has found no watch by then has none.
     ///
     /// # Errors
     /// If the server cannot be asked. That nothing arrives is no error: then watching is absent.
-    pub(crate) async fn prove_watch(&mut self) -> Result<(), StoreError> {
+    pub(crate) async fn prove_watch(&mut self, until: Instant) -> Result<(), StoreError> {
         let (mut listener, mut arrived) = self.send_proof().await?;
         // What keeps that connection busy, or the machine from running, keeps the proof too: the watch would be absent for the
         // store's whole life.
@@ -182,10 +198,10 @@ impl Site {
             listener.answer(&self.place).await?;
         }
         let arrives = tokio::time::timeout(PROOF_TIME_MAX, arrived.notified()).await;
-        if arrives.is_ok() && self.arrives_unasked().await? {
+        if arrives.is_ok() && self.arrives_unasked(until).await? {
             self.watch = WatchSource::Push;
         } else {
-            listener.take_back(&self.dial.url.schema).await;
+            listener.take_back(&self.dial.url.schema, until).await;
             self.listener.forget();
             tracing::info!(
                 place = %self.place,
@@ -198,9 +214,10 @@ impl Site {
 
     /// Whether a notification arrives while nothing is asked on the connection that listens. A pooler may have given it the very
     /// session that is notified, to answer with: it would have heard the first one, and hear no other.
-    async fn arrives_unasked(&self) -> Result<bool, StoreError> {
+    async fn arrives_unasked(&self, until: Instant) -> Result<bool, StoreError> {
         let (_listener, arrived) = self.send_proof().await?;
-        let arrives = tokio::time::timeout(SECOND_PROOF_TIME_MAX, arrived.notified()).await;
+        let allowed = left(until, AFTER_SECOND_PROOF).clamp(SECOND_PROOF_TIME_MIN, SECOND_PROOF_TIME_MAX);
+        let arrives = tokio::time::timeout(allowed, arrived.notified()).await;
         Ok(arrives.is_ok())
     }
 
@@ -309,10 +326,12 @@ mod tests {
     use crate::url::StoreUrl;
     use std::collections::hash_map::RandomState;
     use std::hash::{BuildHasher, Hasher};
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
     use tenure_core::{Fault, WatchEvent, WatchSource};
     use tenure_testkit::Postgres;
     use tokio::sync::mpsc;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     /// Its own notification comes when the connection that listens is idle again.
     #[tokio::test]
@@ -322,7 +341,10 @@ mod tests {
         let mut site = site(url).unwrap_or_else(|error| panic!("{error}"));
         let listener = site.listen().await.unwrap_or_else(|error| panic!("{error}"));
         let busy = format!("SELECT pg_sleep({})", 2.0 * PROOF_TIME_MAX.as_secs_f64());
-        let (slept, proven) = tokio::join!(listener.live.client.batch_execute(&busy), site.prove_watch());
+        let (slept, proven) = tokio::join!(
+            listener.live.client.batch_execute(&busy),
+            site.prove_watch(Instant::now() + PATIENCE)
+        );
         slept.expect("it only sleeps");
         assert_eq!(proven, Ok(()));
         assert_eq!(site.watch, WatchSource::Push);
@@ -341,7 +363,7 @@ mod tests {
         let is_sent = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND query LIKE 'SELECT pg_notify(%'";
         let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1 AND query LIKE 'SELECT pg_sleep(%'";
         let busy = first.live.client.batch_execute("SELECT pg_sleep(600)");
-        let (ended, proven, ()) = tokio::join!(busy, site.prove_watch(), async {
+        let (ended, proven, ()) = tokio::join!(busy, site.prove_watch(Instant::now() + PATIENCE), async {
             while looker
                 .query_one(is_sent, &[&application])
                 .await

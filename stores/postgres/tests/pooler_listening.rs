@@ -1,11 +1,12 @@
 //! Finding out that a pooler passes no notifications on: what that leaves behind, and what does not deceive it.
-use crate::common::Scratch;
+use crate::common::{PATIENCE, Scratch};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::thread::spawn;
+use std::thread::{sleep, spawn};
+use std::time::Duration;
 use tenure_core::{LeaseStore, WatchSource};
 use tenure_postgres::PostgresStore;
-use tenure_testkit::{PgBouncer, Postgres};
+use tenure_testkit::{PgBouncer, Postgres, eventually_async};
 
 /// Server connections of the pooler.
 const POOLED: u32 = 3;
@@ -45,23 +46,30 @@ async fn connecting_through_a_pooler_leaves_no_listen_in_its_sessions() {
 struct OnceHeard(SocketAddr);
 
 impl OnceHeard {
-    fn before(server: String) -> Self {
+    /// What is asked is so late at the server.
+    fn before(server: String, late: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         spawn(move || {
             for client in listener.incoming() {
                 let server = TcpStream::connect(&server).unwrap();
-                serve(client.unwrap(), server);
+                serve(client.unwrap(), server, late);
             }
         });
         Self(address)
     }
 }
 
-fn serve(client: TcpStream, server: TcpStream) {
+fn serve(client: TcpStream, server: TcpStream, late: Duration) {
     let (mut asking, mut asked) = (client.try_clone().unwrap(), server.try_clone().unwrap());
     spawn(move || {
-        let _over = std::io::copy(&mut asking, &mut asked);
+        let mut bytes = [0; 1 << 14];
+        while let Ok(length @ 1..) = asking.read(&mut bytes) {
+            sleep(late);
+            if asked.write_all(&bytes[..length]).is_err() {
+                break;
+            }
+        }
         let _gone = asked.shutdown(std::net::Shutdown::Both);
     });
     spawn(move || pass_on(server, client));
@@ -95,10 +103,22 @@ fn pass_on(mut server: TcpStream, mut client: TcpStream) {
 #[tokio::test]
 async fn notification_that_is_heard_once_by_chance_proves_no_watch() {
     let scratch = Scratch::new().await;
-    let once = OnceHeard::before(Postgres::shared().await.address());
+    let once = OnceHeard::before(Postgres::shared().await.address(), Duration::ZERO);
     let uri = format!("postgres://postgres@{}/postgres", once.0);
     let store = PostgresStore::connect(&scratch.url_on(&uri, "sslmode=disable"))
         .await
         .unwrap();
+    assert_eq!(store.traits().watch, WatchSource::Absent);
+}
+
+/// All that connecting asks there, and waits for, would come to more than its own time.
+#[tokio::test]
+async fn slow_pooler_by_which_a_notification_is_heard_once_is_connected_to_in_time() {
+    let scratch = Scratch::new().await;
+    let late = Duration::from_millis(200);
+    let once = OnceHeard::before(Postgres::shared().await.address(), late);
+    let uri = format!("postgres://postgres@{}/postgres", once.0);
+    let url = scratch.url_on(&uri, "sslmode=disable");
+    let store = eventually_async(PATIENCE, "a store", || PostgresStore::connect(&url)).await;
     assert_eq!(store.traits().watch, WatchSource::Absent);
 }

@@ -4,6 +4,7 @@ use crate::connect::refused;
 use crate::fault::{STREAM_EXISTS, STREAM_NOT_FOUND};
 use crate::keys::Keys;
 use crate::link::Link;
+use crate::moments::told_ms;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant, SystemTime};
 use tenure_core::{Certainty, Fault, StoreError};
@@ -47,26 +48,36 @@ impl Link {
                 Err(error) => return Err(self.without_jetstream(error).await),
             }
         };
-        let info = self.judged(keys, info)?;
+        let info = self.judged(keys, info, SUBJECT)?;
         self.servers().bucket.is(&info);
         Ok(info)
     }
 
-    /// The same of a bucket that has been there: whoever examines it makes none.
+    /// The same of a bucket that has been there: whoever goes on with it, or examines it, makes none.
     ///
     /// # Errors
     /// As [`bucket`](Self::bucket), and [`Fault::Unreachable`] where there is none.
-    pub(crate) async fn existing_bucket(&self, keys: &Keys) -> Result<Value, StoreError> {
-        let info = self.info(&keys.stream(), None, SUBJECT).await?;
-        let info = info.map_err(|refusal| refused(Deed::Read, SUBJECT, self.place(), &refusal))?;
-        self.judged(keys, info)
+    pub(crate) async fn existing_bucket(&self, keys: &Keys, subject: &str) -> Result<Value, StoreError> {
+        let info = self.info(&keys.stream(), None, subject).await?;
+        let info = info.map_err(|refusal| refused(Deed::Read, subject, self.place(), &refusal))?;
+        self.judged(keys, info, subject)
     }
 
-    fn judged(&self, keys: &Keys, info: Value) -> Result<Value, StoreError> {
+    /// What the clock of the stream's leader shows, in milliseconds. Whoever asks is about to begin something, and somebody may have
+    /// edited the bucket since it was judged last: a record that it has dropped must not be taken for a lease that nobody holds.
+    ///
+    /// # Errors
+    /// As [`existing_bucket`](Self::existing_bucket).
+    pub(crate) async fn clock_ms(&self, keys: &Keys, subject: &str) -> Result<u64, StoreError> {
+        let info = self.existing_bucket(keys, subject).await?;
+        told_ms(&info).ok_or_else(|| self.misunderstood(Deed::Read, subject))
+    }
+
+    fn judged(&self, keys: &Keys, info: Value, subject: &str) -> Result<Value, StoreError> {
         match judge(keys, &info["config"]) {
             Ok(()) => Ok(info),
             Err((fault, why)) => {
-                Err(Deed::Read.error(fault, Certainty::NotApplied, SUBJECT, self.place(), why))
+                Err(Deed::Read.error(fault, Certainty::NotApplied, subject, self.place(), why))
             }
         }
     }

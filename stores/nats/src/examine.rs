@@ -40,7 +40,7 @@ impl Kv {
     pub(crate) async fn findings(&self) -> Result<Vec<Finding>, StoreError> {
         let mut findings = vec![self.round_trip().await?];
         let (sent, here) = (Instant::now(), SystemTime::now());
-        let info = self.link.existing_bucket(&self.keys).await?;
+        let info = self.link.existing_bucket(&self.keys, SUBJECT).await?;
         findings.push(clock(&info, here + sent.elapsed() / 2, sent.elapsed()));
         findings.extend(self.servers_of_the_url(&info).await);
         findings.push(identity(&info));

@@ -5,7 +5,6 @@ use crate::api::{Condition, NONE, Put, Stored};
 use crate::clock::LeaderClock;
 use crate::keys::Keys;
 use crate::link::Link;
-use crate::moments::told_ms;
 use crate::record::{decode, encode};
 use crate::site::traits;
 use crate::url::Host;
@@ -15,7 +14,7 @@ use tenure_core::{
     Ages, Answer, CompareAndSwap, Durability, Entry, Fault, Finding, Floor, LeaseName, Page, Reading,
     RecordPage, RecordWatch, Revision, Scope, StoreError, StoreTraits, Version, Written,
 };
-use tenure_remote::{Deed, WatchPlaces, lease_subject};
+use tenure_remote::{WatchPlaces, lease_subject};
 
 /// The records of one bucket over one connection.
 #[derive(Clone)]
@@ -52,18 +51,7 @@ impl Kv {
 
     /// The server's clock in milliseconds, as the stream's leader tells it.
     pub(crate) async fn clock_ms(&self, subject: &str) -> Result<u64, StoreError> {
-        let info = match self.link.info(&self.stream, None, subject).await? {
-            Ok(info) => info,
-            Err(refusal) => {
-                return Err(crate::connect::refused(
-                    Deed::Read,
-                    subject,
-                    self.link.place(),
-                    &refusal,
-                ));
-            }
-        };
-        told_ms(&info).ok_or_else(|| self.link.misunderstood(Deed::Read, subject))
+        self.link.clock_ms(&self.keys, subject).await
     }
 
     async fn last(&self, name: &LeaseName) -> Result<Option<Stored>, StoreError> {

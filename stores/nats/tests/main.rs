@@ -9,6 +9,7 @@ mod common;
 mod conformance;
 mod connect;
 mod credentials;
+mod edited;
 mod examination;
 mod exchanged;
 mod faults;

@@ -3,16 +3,14 @@
 use super::mark::{MarkValue, decode_refused};
 use super::{FenceSite, subject};
 use crate::api::Condition;
-use crate::connect::refused;
 use crate::list::{Key, READS_MAX};
-use crate::moments::milliseconds;
 use crate::record::shown;
 use futures_util::stream::{self, StreamExt as _};
 use tenure_core::{
     Cursor, Fault, FenceError, FencingToken, Horizon, LeaseName, Leases, ListedMark, MARKS_MAX, Mark,
     MarkPage, REMOVE_MARK, ResourceName, Ruling, StoreError, Term, check_owner, decide_claim, decide_entry,
 };
-use tenure_remote::{Deed, lease_subject};
+use tenure_remote::lease_subject;
 
 const MARKS: &str = "the fence";
 
@@ -99,11 +97,7 @@ impl FenceSite {
 
     /// The server's clock in milliseconds.
     pub(super) async fn clock_ms(&self, resource: &ResourceName) -> Result<u64, StoreError> {
-        let subject = subject(resource);
-        let info = self.link.info(&self.stream, None, &subject).await?;
-        let info = info.map_err(|refusal| refused(Deed::Read, &subject, self.link.place(), &refusal))?;
-        let told = info["ts"].as_str().and_then(milliseconds);
-        told.ok_or_else(|| self.link.misunderstood(Deed::Read, &subject))
+        self.link.clock_ms(&self.keys, &subject(resource)).await
     }
 
     /// The highest token of a lease, where its record is in this bucket.

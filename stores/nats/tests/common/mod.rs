@@ -238,6 +238,17 @@ impl Beneath {
         }
     }
 
+    /// Edits it, as `nats stream edit` does.
+    pub async fn edit(&self, changes: &Value) {
+        let mut config = self.info().await["config"].clone();
+        for (key, value) in changes.as_object().expect("an object") {
+            config[key] = value.clone();
+        }
+        let api = format!("STREAM.UPDATE.KV_{}", self.bucket);
+        let edited = self.call(&api, config).await;
+        assert_eq!(edited.get("error"), None, "{edited}");
+    }
+
     pub async fn info(&self) -> Value {
         self.call(&format!("STREAM.INFO.KV_{}", self.bucket), Value::Null)
             .await

@@ -1,7 +1,7 @@
 //! The bucket: made where there is none, and refused where it would lose records.
 
 use crate::connect::refused;
-use crate::fault::{STREAM_EXISTS, STREAM_NOT_FOUND};
+use crate::fault::{NOT_CLUSTERED, Refusal, STREAM_EXISTS, STREAM_NOT_FOUND};
 use crate::keys::Keys;
 use crate::link::Link;
 use crate::moments::told_ms;
@@ -134,20 +134,10 @@ impl Link {
     }
 
     async fn make(&self, keys: &Keys, replicas: Option<u8>) -> Result<Value, StoreError> {
-        let is_clustered = self
-            .open()
-            .await?
-            .connection
-            .client
-            .server_info()
-            .cluster
-            .is_some();
-        let default = if is_clustered { REPLICAS_IN_A_CLUSTER } else { 1 };
-        let config = config(keys, replicas.unwrap_or(default));
-        let create = format!("STREAM.CREATE.{}", keys.stream());
-        let made = self
-            .call_within(MAKE_ASKED_EVERY, &create, &config, Deed::Write, SUBJECT)
-            .await?;
+        let made = match replicas {
+            Some(replicas) => self.create(keys, replicas).await?,
+            None => self.create_with_the_usual_copies(keys).await?,
+        };
         match made {
             Ok(_made) => {}
             // Another was quicker.
@@ -157,6 +147,24 @@ impl Link {
         // Looked at once more: the answer does not say who keeps it. Whoever leads now may not have heard of it.
         let info = self.info(&keys.stream(), None, SUBJECT).await?;
         info.map_err(|refusal| refused(Deed::Read, SUBJECT, self.place(), &refusal))
+    }
+
+    async fn create_with_the_usual_copies(&self, keys: &Keys) -> Result<Result<Value, Refusal>, StoreError> {
+        let server = self.open().await?.connection.client.server_info();
+        if server.cluster.is_none() {
+            return self.create(keys, 1).await;
+        }
+        match self.create(keys, REPLICAS_IN_A_CLUSTER).await? {
+            // What it tells is its own name: see `Dialled::is_clustered`. A cluster may be named as one of its servers, so it is asked.
+            Err(refusal) if refusal.number == NOT_CLUSTERED => self.create(keys, 1).await,
+            made => Ok(made),
+        }
+    }
+
+    async fn create(&self, keys: &Keys, replicas: u8) -> Result<Result<Value, Refusal>, StoreError> {
+        let (api, config) = (format!("STREAM.CREATE.{}", keys.stream()), config(keys, replicas));
+        self.call_within(MAKE_ASKED_EVERY, &api, &config, Deed::Write, SUBJECT)
+            .await
     }
 }
 

@@ -53,6 +53,15 @@ impl Dialled {
         self.number < epoch
     }
 
+    /// Whether its server is of a cluster for certain. One that has leaf-node remotes, and no cluster, tells its own name as that of its
+    /// cluster.
+    pub(crate) fn is_clustered(&self) -> bool {
+        let server = self.client.server_info();
+        server
+            .cluster
+            .is_some_and(|cluster| cluster != server.server_name)
+    }
+
     /// Sends one request and waits for its answer, for as long as the connection lasts.
     pub(crate) async fn ask(&self, sent: &Sent) -> Result<Message, Unanswered> {
         // Before the request is sent: its denial would be missed.

@@ -53,6 +53,9 @@ impl Refusal {
         let told = format!("{} ({})", self.description, self.number);
         let is_full =
             self.description.contains("maximum bytes") || self.description.contains("maximum messages");
+        if let Some((fault, way_out)) = self.limit() {
+            return (fault, NotApplied, format!("{told}; {way_out}"));
+        }
         match self.number {
             STORE_FAILED if is_full => (
                 Fault::Full,
@@ -66,22 +69,9 @@ impl Refusal {
                 Unknown,
                 format!("{told}; the server's disk is full: free space"),
             ),
-            ACCOUNT_LIMIT | MEMORY_LIMIT | STORAGE_LIMIT => (Fault::Full, NotApplied, raise_limits(&told)),
             // Servers before 2.12 say so also when they come to store what a majority has agreed on: another one of them leads
             // then, and has it.
-            SERVER_LIMIT => (Fault::Full, Unknown, raise_limits(&told)),
-            TOO_LARGE => (
-                Fault::Unsupported,
-                NotApplied,
-                format!(
-                    "{told}; raise the bucket's largest value: nats stream edit KV_BUCKET --max-msg-size=…"
-                ),
-            ),
-            NOT_ENABLED_FOR_ACCOUNT => (
-                Fault::Unsupported,
-                NotApplied,
-                format!("{told}; enable JetStream for this account, or use one that has it"),
-            ),
+            SERVER_LIMIT => (Fault::Full, Unknown, format!("{told}; {RAISE_LIMITS}")),
             SEALED => (
                 Fault::ReadOnly,
                 NotApplied,
@@ -121,12 +111,33 @@ impl Refusal {
             _ => (Fault::Internal, Unknown, told),
         }
     }
+
+    /// Which limit, of the account, of the server or of the bucket, it is of, and what is to be done about it.
+    fn limit(&self) -> Option<(Fault, &'static str)> {
+        Some(match self.number {
+            ACCOUNT_LIMIT | MEMORY_LIMIT | STORAGE_LIMIT => (Fault::Full, RAISE_LIMITS),
+            TOO_LARGE => (
+                Fault::Unsupported,
+                "raise the bucket's largest value: nats stream edit KV_BUCKET --max-msg-size=…",
+            ),
+            NOT_ENABLED_FOR_ACCOUNT => (
+                Fault::Unsupported,
+                "enable JetStream for this account, or use one that has it",
+            ),
+            NOT_CLUSTERED => (
+                Fault::Unsupported,
+                "this server is of no cluster and keeps one copy: replicas=1",
+            ),
+            _ => return None,
+        })
+    }
 }
 
-fn raise_limits(told: &str) -> String {
-    format!("{told}; raise the limits of the account or of the server, or free space")
-}
+/// What to do about a limit of JetStream's room.
+const RAISE_LIMITS: &str = "raise the limits of the account or of the server, or free space";
 
+/// More than one copy was asked for, and the server is of no cluster.
+pub(crate) const NOT_CLUSTERED: u64 = 10_074;
 /// No message has this subject, or this number.
 pub(crate) const NO_MESSAGE: u64 = 10_037;
 /// There is no such stream.

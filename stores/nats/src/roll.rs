@@ -73,9 +73,7 @@ async fn has_the_same(ours: &Dialled, other: &Dialled, keys: &Keys, info: &Value
         }
         // A server of the same cluster may not have heard of it yet.
         Some(refusal) if refusal.number == STREAM_NOT_FOUND => {
-            let cluster = |of: &Dialled| of.client.server_info().cluster;
-            let is_of_ours = cluster(ours).is_some() && cluster(ours) == cluster(other);
-            (!is_of_ours).then_some(false)
+            (!are_of_one_cluster(ours, other)).then_some(false)
         }
         Some(_) => None,
     }
@@ -84,8 +82,14 @@ async fn has_the_same(ours: &Dialled, other: &Dialled, keys: &Keys, info: &Value
 /// Whether the bucket that this tells of is led by this very server, which is of no cluster: so nobody else has it, and whoever
 /// has one like it has a copy.
 fn leads_alone(server: &Dialled, told: &Value) -> bool {
-    let server = server.client.server_info();
-    server.cluster.is_none() && told["cluster"]["leader"] == server.server_name.as_str()
+    let name = server.client.server_info().server_name;
+    !server.is_clustered() && told["cluster"]["leader"] == name.as_str()
+}
+
+/// Whether two servers tell so. Two that are of none may have one name, and tell that.
+fn are_of_one_cluster(one: &Dialled, other: &Dialled) -> bool {
+    let told = |of: &Dialled| of.client.server_info().cluster;
+    told(one) == told(other) && (one.is_clustered() || other.is_clustered())
 }
 
 /// Whether two connections lead to one server. It has its number for as long as it runs.

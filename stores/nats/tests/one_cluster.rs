@@ -1,6 +1,6 @@
 //! A URL whose servers are not of one cluster.
 
-use crate::common::{Scratch, in_time, request, seconds, take};
+use crate::common::{Scratch, granted, in_time, request, seconds, shared_cluster, take};
 use std::time::Duration;
 use tenure_core::{Fault, LeaseStore, StoreError, Verdict};
 use tenure_nats::{NatsFence, NatsStore};
@@ -75,6 +75,52 @@ async fn servers_of_which_one_is_the_clone_of_the_other_are_refused() {
     other.restart().await.expect("it comes back");
     let url = format!("nats://{},{}", one.address(), other.address());
     refused(|| NatsStore::connect(&url)).await;
+}
+
+/// It has one of leaf nodes, and no cluster: it says that it is of one that has its own name.
+fn a_leaf() -> NatsOptions {
+    NatsOptions::default().with("leafnodes { remotes: [ { url: \"nats-leaf://127.0.0.1:1\" } ] }\n")
+}
+
+#[tokio::test]
+async fn bucket_of_a_leaf_node_of_no_cluster_is_made_with_one_copy() {
+    let leaf = NatsServer::start(a_leaf()).await.expect("a server starts");
+    let scratch = Scratch::on(&leaf.url());
+    let store = scratch.store().await;
+    assert_eq!(scratch.beneath().await.info().await["config"]["num_replicas"], 1);
+    take(&store, &request("job", "a", seconds(60))).await;
+}
+
+#[tokio::test]
+async fn leaf_nodes_of_no_cluster_are_servers_of_different_clusters() {
+    let start = async || NatsServer::start(a_leaf()).await.expect("a server starts");
+    let (mut one, mut other) = (start().await, start().await);
+    let url = format!("nats://{},{}", one.address(), other.address());
+    let first = one.url();
+    drop(in_time("a bucket", || NatsStore::connect(&first)).await);
+    refused(|| NatsStore::connect(&url)).await;
+    // Also where one is the clone of the other.
+    one.kill();
+    other.kill();
+    other.clone_data_of(&one).expect("a clone");
+    one.restart().await.expect("it comes back");
+    other.restart().await.expect("it comes back");
+    refused(|| NatsStore::connect(&url)).await;
+}
+
+/// Each of them tells of the same copy.
+#[tokio::test]
+async fn servers_of_a_cluster_are_of_one_although_one_alone_keeps_the_bucket() {
+    let scratch = Scratch::on(&shared_cluster().await.url());
+    let store = scratch.store_with("?replicas=1").await;
+    assert_eq!(scratch.beneath().await.info().await["config"]["num_replicas"], 1);
+    eventually_async(PATIENCE, "a term", async || {
+        store
+            .acquire(&request("job", "a", seconds(60)))
+            .await
+            .map(granted)
+    })
+    .await;
 }
 
 /// One that the URL names twice is one.

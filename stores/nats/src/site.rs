@@ -25,6 +25,8 @@ pub(crate) struct Site {
     requests: ObservedStore<Kv, BootClock>,
     /// The same over a connection of their own: nothing else stands before a renewal. What one has seen, both know.
     renewals: ObservedStore<Kv, BootClock>,
+    /// That connection.
+    of_renewals: Arc<Link>,
     /// The records themselves, for cleaning up.
     kv: Kv,
 }
@@ -49,12 +51,14 @@ impl Site {
         let durability = judge(&info, &Syncs::ask(&monitors).await);
         let kv = Kv::new(link, keys, durability, monitors, clock);
         let requests = ObservedStore::new(kv.clone(), BootClock, rate_error_ppm);
+        let of_renewals = Arc::new(Link::new(servers));
         let beside = Kv {
-            link: Arc::new(Link::new(servers)),
+            link: Arc::clone(&of_renewals),
             ..kv.clone()
         };
         Ok(Self {
             renewals: requests.beside(beside),
+            of_renewals,
             requests,
             kv,
         })
@@ -82,6 +86,9 @@ impl Requests for Site {
     }
 
     async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
+        // The servers may let in one connection and not another: whoever could not renew a lease does not take it. Both at once: where a
+        // server has died, neither is there.
+        tokio::try_join!(self.of_renewals.open(), self.kv.link.open())?;
         self.requests.acquire(request).await
     }
 

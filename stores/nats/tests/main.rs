@@ -20,6 +20,7 @@ mod fence_marks;
 mod fence_order;
 mod fence_reads;
 mod full_disk;
+mod limits;
 mod next_server;
 mod old_server;
 mod one_cluster;

@@ -34,6 +34,25 @@ pub(crate) enum Sync {
 struct Told {
     sync: Sync,
     version: Version,
+    /// How many bytes of JetStream's it has on disk, and how many it may have.
+    on_disk: Option<[u64; 2]>,
+    in_memory: Option<[u64; 2]>,
+}
+
+/// Where a bucket is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kept {
+    OnDisk,
+    InMemory,
+}
+
+impl Kept {
+    pub(crate) fn of(info: &Value) -> Self {
+        match info["config"]["storage"].as_str() {
+            Some("file") => Self::OnDisk,
+            _ => Self::InMemory,
+        }
+    }
 }
 
 /// What the servers tell of when they write to disk, by their names.
@@ -78,6 +97,15 @@ impl Syncs {
         servers
             .iter()
             .any(|server| self.0.get(server).is_some_and(|told| told.version.may_lack()))
+    }
+
+    /// How many bytes of JetStream's a server has where it keeps such a bucket, and how many it may have. `None` if it does not tell.
+    pub(crate) fn filled(&self, server: &str, kept: Kept) -> Option<[u64; 2]> {
+        let told = self.0.get(server)?;
+        match kept {
+            Kept::OnDisk => told.on_disk,
+            Kept::InMemory => told.in_memory,
+        }
     }
 
     /// One line for people.
@@ -131,7 +159,15 @@ async fn look(monitor: &Host) -> Option<(String, Told)> {
         Some(false) | None => Sync::Within(Duration::from_nanos(config["sync_interval"].as_u64()?)),
     };
     let name = told["server_name"].as_str()?.to_owned();
-    Some((name, Told { sync, version }))
+    let used = &told["jetstream"]["stats"];
+    let filled = |kind: &str, max: &str| Some([used[kind].as_u64()?, config[max].as_u64()?]);
+    let told = Told {
+        sync,
+        version,
+        on_disk: filled("storage", "max_storage"),
+        in_memory: filled("memory", "max_memory"),
+    };
+    Some((name, told))
 }
 
 /// Whether a folder is in memory, or the one that the servers take where their configuration names none: many systems empty

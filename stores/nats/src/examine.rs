@@ -21,9 +21,6 @@ const ROUND_TRIP_SLOW: Duration = Duration::from_millis(100);
 /// A clock that differs from ours by more is told. It is not wrong by that: ours may be.
 const CLOCK_DIFFERENCE_MAX: Duration = Duration::from_millis(250);
 
-/// A bucket that is fuller than this, in percent, is told.
-const FULL_PERCENT: u64 = 80;
-
 /// The last message of no subject: a write on this condition changes nothing.
 const NEVER: u64 = i64::MAX.unsigned_abs();
 
@@ -48,7 +45,7 @@ impl Kv {
         findings.push(numbers(&info));
         let syncs = Syncs::ask(&self.monitors).await;
         findings.push(durability(&info, &syncs));
-        findings.push(room(&info));
+        findings.push(self.room(&info, &syncs).await);
         findings.push(self.privileges().await);
         Ok(findings)
     }
@@ -236,40 +233,6 @@ fn durability(info: &Value, syncs: &Syncs) -> Finding {
             format!("{why}; {shown}"),
             "set `sync_interval: always` in the jetstream block of every server, name monitor= in the URL, fence every write",
         ),
-    }
-}
-
-/// A bucket refuses what would exceed either of its limits.
-fn room(info: &Value) -> Finding {
-    let (state, config) = (&info["state"], &info["config"]);
-    let used = state["bytes"].as_u64().unwrap_or(0);
-    let limits = [
-        ("bytes", "max_bytes", "nats stream edit KV_BUCKET --max-bytes=…"),
-        ("messages", "max_msgs", "nats stream edit KV_BUCKET --max-msgs=…"),
-    ];
-    // Several copies look at the room before they look at what a write would replace.
-    let harm = match config["num_replicas"].as_u64() {
-        Some(2..) => "a full bucket of several copies grants and renews nothing: all terms end",
-        _ => "a full bucket grants nothing",
-    };
-    let mut told = Vec::new();
-    for (unit, limit, repair) in limits {
-        let Some(max) = config[limit].as_u64().filter(|max| *max > 0) else {
-            continue;
-        };
-        let used = state[unit].as_u64().unwrap_or(0);
-        let detail = format!("{used} of {max} {unit} are used");
-        if used.saturating_mul(100) >= max.saturating_mul(FULL_PERCENT) {
-            return warning("room", format!("{detail}; {harm}"), repair);
-        }
-        told.push(detail);
-    }
-    match told.is_empty() {
-        true => good(
-            "room",
-            format!("{used} bytes are used, and the bucket has no limit of its own"),
-        ),
-        false => good("room", told.join(", and ")),
     }
 }
 

@@ -24,6 +24,7 @@ mod one_bucket;
 mod purge;
 mod record;
 mod roll;
+mod room;
 mod site;
 mod store;
 mod swap;

@@ -1,8 +1,10 @@
 //! What servers and accounts allow: how it is told before it does harm, and when it has.
 
-use crate::common::{Scratch, request, seconds};
+use crate::common::{Scratch, request, seconds, take};
+use serde_json::json;
 use std::time::Duration;
-use tenure_core::{Acquired, Certainty, Fault, LeaseStore};
+use tenure_core::{Acquired, Certainty, Fault, Finding, LeaseStore, Verdict};
+use tenure_nats::NatsStore;
 use tenure_testkit::{NatsOptions, NatsServer, eventually_async};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -14,6 +16,20 @@ async fn server(jetstream: &str, settings: &str) -> NatsServer {
     };
     let started = NatsServer::start(options.with(settings)).await;
     started.expect("a server starts")
+}
+
+/// Settings of an account of everybody, with these limits.
+fn account(limits: &str) -> String {
+    format!(
+        "accounts {{ A {{ jetstream: {{ {limits} }}, users: [{{ user: a, password: p }}] }} }}\nno_auth_user: a\n"
+    )
+}
+
+/// What the doctor says.
+async fn found(store: &NatsStore, subject: &str) -> Finding {
+    let findings = eventually_async(PATIENCE, "an answer", || store.examine()).await;
+    let found = findings.into_iter().find(|finding| finding.subject == subject);
+    found.expect("it is examined")
 }
 
 /// It would be elected, lose the term after a ttl, and be elected again, for ever.
@@ -35,4 +51,63 @@ async fn store_that_is_let_in_once_takes_no_lease_that_it_could_not_renew() {
     })
     .await;
     assert_eq!((granted.terms, granted.again), (1, false), "nobody led before");
+}
+
+/// Used up by another stream, either refuses each renewal.
+#[tokio::test]
+async fn examination_tells_of_an_account_and_of_a_server_that_have_little_room() {
+    for (server, told) in [
+        (
+            server("", &account("max_file: 300000")).await,
+            "of 300000 bytes of the account are used",
+        ),
+        (
+            server("max_file_store: 300000", "").await,
+            "of 300000 bytes of JetStream's on scratch are used",
+        ),
+    ] {
+        let scratch = Scratch::on(&server.url());
+        let store = scratch
+            .told_with(&format!("?monitor={}", server.monitor_address()))
+            .await;
+        let room = eventually_async(PATIENCE, "that it is looked at", async || {
+            let room = found(&store, "room").await;
+            if room.detail.contains(told) {
+                Ok(room)
+            } else {
+                Err(room.detail)
+            }
+        })
+        .await;
+        assert_eq!(room.verdict, Verdict::Good, "{room:?}");
+        let other = Scratch::on(&server.url()).beneath().await;
+        other.make(json!({ "max_msgs_per_subject": -1 })).await;
+        for _message in 0..5 {
+            other.put("x", &[0; 50_000], &[]).await;
+        }
+        let room = eventually_async(PATIENCE, "a warning", async || {
+            let room = found(&store, "room").await;
+            if room.verdict == Verdict::Warning {
+                Ok(room)
+            } else {
+                Err(room.detail)
+            }
+        })
+        .await;
+        let is_told = room.detail.contains(told) && room.detail.contains("all terms end");
+        assert!(is_told, "{room:?}");
+        // Until then all is well.
+        take(&store, &request("job", "a", seconds(60))).await;
+    }
+}
+
+/// A user with the least rights may not ask for it.
+#[tokio::test]
+async fn examination_tells_that_the_room_of_an_account_is_not_looked_at() {
+    let rights = "authorization { users: [ { user: some, password: p, permissions: { publish: { deny: \"$JS.API.INFO\" } } } ] }\n\
+                  no_auth_user: some\n";
+    let server = server("", rights).await;
+    let room = found(&Scratch::on(&server.url()).store().await, "room").await;
+    let is_told = room.detail.contains("$JS.API.INFO") && room.detail.contains("monitor=");
+    assert!(room.verdict == Verdict::Good && is_told, "{room:?}");
 }

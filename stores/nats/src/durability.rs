@@ -182,8 +182,11 @@ fn is_emptied(folder: &str) -> bool {
 /// What a confirmed write of this bucket survives.
 pub(crate) fn judge(info: &Value, syncs: &Syncs) -> Durability {
     let config = &info["config"];
-    if config["storage"].as_str() != Some("file") {
-        return Durability::FenceOnly("the bucket is in memory: a restart of its servers forgets leases");
+    if Kept::of(info) == Kept::InMemory {
+        return Durability::FenceOnly(
+            "the bucket is in memory: a restart of its servers forgets leases, and makes it another, for which each process is to \
+             be started anew",
+        );
     }
     // Such a stream is not synced before it is confirmed, whatever its servers are set to: not even written.
     if config["persist_mode"]

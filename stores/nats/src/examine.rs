@@ -169,7 +169,12 @@ fn copies(info: &Value) -> Finding {
         .filter(|replica| replica["current"] != true || replica["offline"] == true)
         .filter_map(|replica| replica["name"].as_str())
         .collect();
-    let detail = format!("{replicas} on {}", servers(info).join(", "));
+    // What those name who meet another bucket of this name.
+    let made = created(info).unwrap_or("at no time that is told");
+    let detail = format!(
+        "{replicas} on {}, of a bucket made {made}",
+        servers(info).join(", ")
+    );
     if !lagging.is_empty() {
         let repair = "bring them up: while a majority is missing nobody is elected";
         return warning(

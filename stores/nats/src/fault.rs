@@ -85,7 +85,10 @@ impl Refusal {
             STREAM_NOT_FOUND => (
                 Fault::Unreachable,
                 NotApplied,
-                format!("{told}; the bucket is gone, or its cluster is starting"),
+                format!(
+                    "{told}; the bucket is gone, or its cluster is starting: start every process anew that was connected if it was \
+                     removed (as one in memory is whenever its server is started again)"
+                ),
             ),
             NO_PEERS if self.description.contains("offline") => (
                 Fault::Unreachable,
@@ -128,6 +131,24 @@ impl Refusal {
                 Fault::Unsupported,
                 "this server is of no cluster and keeps one copy: replicas=1",
             ),
+            MAX_BYTES_REQUIRED => (
+                Fault::Unsupported,
+                "make the bucket yourself, with --max-bytes=…: the README of tenure-nats says how",
+            ),
+            STREAMS_LIMIT => (
+                Fault::Unsupported,
+                "remove a stream that nobody needs, or raise the limit of the account",
+            ),
+            CONSUMERS_LIMIT => (
+                Fault::Full,
+                "each watch is a consumer of the bucket: raise its max_consumers and that of the account, or make the bucket anew \
+                 without",
+            ),
+            // Not `Unsupported`: whoever is told so by a watch takes it that there are none.
+            INACTIVE_TOO_LONG => (
+                Fault::Invalid,
+                "let consumers of the bucket be inactive for 4s: its consumer_limits, or the account's",
+            ),
             _ => return None,
         })
     }
@@ -157,6 +178,10 @@ const NOT_ENABLED_FOR_ACCOUNT: u64 = 10_039;
 const SEALED: u64 = 10_109;
 const WRONG_STREAM: u64 = 10_060;
 const NO_PEERS: u64 = 10_005;
+const MAX_BYTES_REQUIRED: u64 = 10_113;
+const STREAMS_LIMIT: u64 = 10_027;
+const CONSUMERS_LIMIT: u64 = 10_026;
+const INACTIVE_TOO_LONG: u64 = 10_153;
 const TOO_MANY: u64 = 429;
 const UNAVAILABLE: u64 = 503;
 

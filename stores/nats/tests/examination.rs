@@ -32,10 +32,14 @@ async fn examination_of_nats_tells_what_matters() {
         findings.iter().all(|finding| finding.verdict != Verdict::Bad),
         "{findings:?}"
     );
-    assert_eq!(
-        scratch.beneath().await.info().await["state"]["messages"],
-        0,
-        "nothing is left behind"
+    let info = scratch.beneath().await.info().await;
+    assert_eq!(info["state"]["messages"], 0, "nothing is left behind");
+    // Whoever is told of another bucket of this name is told when that was made.
+    let made = info["created"].as_str().expect("a time");
+    let copies = findings.iter().find(|finding| finding.subject == "copies");
+    assert!(
+        copies.is_some_and(|copies| copies.detail.contains(made)),
+        "{made}: {copies:?}"
     );
 }
 

@@ -125,7 +125,7 @@ async fn server_without_the_bucket_is_given_none_by_whoever_was_connected_before
     let asked = request("job", "holder", seconds(300));
     take(&store, &asked).await;
     address.lead_to_the_stranger().await;
-    let gone = "the bucket is gone";
+    let gone = "the bucket is gone, or its cluster is starting: start every process anew";
     is_refused::<Address>(gone, async || store.acquire(&asked).await.err()).await;
     let info = address.at(&address.strange).beneath().await.info().await;
     assert!(info.get("error").is_some(), "{info}");

@@ -1,9 +1,9 @@
 //! What servers and accounts allow: how it is told before it does harm, and when it has.
 
-use crate::common::{Scratch, request, seconds, take};
+use crate::common::{Scratch, in_time, request, seconds, take};
 use serde_json::json;
 use std::time::Duration;
-use tenure_core::{Acquired, Certainty, Fault, Finding, LeaseStore, Verdict};
+use tenure_core::{Acquired, Certainty, Fault, Finding, LeaseStore, StoreError, Verdict};
 use tenure_nats::NatsStore;
 use tenure_testkit::{NatsOptions, NatsServer, eventually_async};
 
@@ -110,4 +110,36 @@ async fn examination_tells_that_the_room_of_an_account_is_not_looked_at() {
     let room = found(&Scratch::on(&server.url()).store().await, "room").await;
     let is_told = room.detail.contains("$JS.API.INFO") && room.detail.contains("monitor=");
     assert!(room.verdict == Verdict::Good && is_told, "{room:?}");
+}
+
+/// Only a person can mend it, and nothing was made.
+#[tokio::test]
+async fn bucket_that_may_not_be_made_is_told_with_the_way_out() {
+    for (server, options, way_out) in [
+        (server("", "").await, "?replicas=3", "replicas=1"),
+        (
+            server("", &account("max_bytes_required: true, max_file: 10000000")).await,
+            "",
+            "--max-bytes",
+        ),
+        (
+            server("", &account("max_streams: 1")).await,
+            "",
+            "remove a stream",
+        ),
+    ] {
+        Scratch::on(&server.url())
+            .beneath()
+            .await
+            .make(json!({ "max_bytes": 1_000_000 }))
+            .await;
+        let url = format!("{}{options}", Scratch::on(&server.url()).store_url());
+        let error: StoreError = in_time("a refusal", async || match NatsStore::connect(&url).await {
+            Err(error) if error.fault == Fault::Unsupported => Ok(error),
+            other => other.map(|_store| panic!("{way_out}: it was made")),
+        })
+        .await;
+        assert!(error.message.contains(way_out), "{error}");
+        assert_eq!(error.certainty, Certainty::NotApplied, "{error}");
+    }
 }

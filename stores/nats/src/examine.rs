@@ -84,17 +84,25 @@ impl Kv {
 
     /// Whether records may be watched, where they may be read and written: by a watch of names that nobody leads.
     async fn right_to_watch(&self) -> Finding {
-        match self.open_watch(&Scope::Prefix(SCRATCH.to_owned())).await {
-            Ok(_watch) => good("privileges", "records may be read, written and watched"),
-            Err(error) if error.fault == Fault::Forbidden => warning(
+        let harm = "so that nobody is woken when a lease is given back";
+        let mut watch = match self.open_watch(&Scope::Prefix(SCRATCH.to_owned())).await {
+            Ok(watch) => watch,
+            Err(error) if matches!(error.fault, Fault::Forbidden | Fault::Full | Fault::Invalid) => {
+                return warning(
+                    "privileges",
+                    format!("records may be read and written, and not watched, {harm}: {error}"),
+                    "grant the rights in the README of tenure-nats, and allow a consumer for each candidate",
+                );
+            }
+            Err(error) => return unknown("privileges", &error),
+        };
+        match watch.first_sign().await {
+            Ok(()) => good("privileges", "records may be read, written and watched"),
+            Err(error) => warning(
                 "privileges",
-                format!(
-                    "records may be read and written, and not watched, so that nobody is woken when a lease is given back: {}",
-                    error.message
-                ),
-                "grant the rights in the README of tenure-nats",
+                format!("records may be read and written, and a watch is told nothing, {harm}: {error}"),
+                "grant subscribe _INBOX.>, and connect to the bucket's own account",
             ),
-            Err(error) => unknown("privileges", &error),
         }
     }
 

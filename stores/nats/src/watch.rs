@@ -14,7 +14,7 @@ use std::time::Duration;
 use tenure_core::{Answer, Fault, LeaseName, RecordEvent, RecordWatch, Revision, Scope, StoreError, Version};
 use tenure_remote::Deed;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, watch};
 
 /// Watches of one store at a time. Each is a consumer of the bucket's stream.
 pub(crate) const WATCHES_MAX: usize = 64;
@@ -41,6 +41,8 @@ type Event = Result<RecordEvent, StoreError>;
 /// A consumer of the bucket's stream, read on the store's thread.
 pub(crate) struct KvWatch {
     events: mpsc::Receiver<Event>,
+    /// Becomes true when the first message has come.
+    heard: watch::Receiver<bool>,
     place: String,
     _permit: OwnedSemaphorePermit,
 }
@@ -54,16 +56,42 @@ impl RecordWatch for KvWatch {
     }
 }
 
+impl KvWatch {
+    /// Answers when the first message has come, and be it the servers' word that they are there, as each second: that a watch was
+    /// begun does not say that what it tells arrives.
+    ///
+    /// # Errors
+    /// It is over before that, as it is when nothing has come for some seconds.
+    pub(crate) async fn first_sign(&mut self) -> Result<(), StoreError> {
+        let heard = async {
+            if self.heard.wait_for(|heard| *heard).await.is_err() {
+                // The reader has ended: it has told why.
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = heard => Ok(()),
+            event = self.events.recv() => match event {
+                Some(event) => event.map(drop),
+                None => Err(over(&self.place, "its reader ended")),
+            },
+        }
+    }
+}
+
 impl Kv {
     /// Answers when the consumer is there, so that every later write is told. Called on the store's thread.
     pub(crate) async fn open_watch(&self, scope: &Scope) -> Result<KvWatch, StoreError> {
         let permit = self.watches.take(self.link.place())?;
         let reader = self.listen(scope).await?;
         let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
+        let heard = reader.heard.subscribe();
         // It ends with its receiver, and with the thread.
         tokio::spawn(reader.hand_on(sender));
         Ok(KvWatch {
             events,
+            heard,
             place: self.link.place().to_owned(),
             _permit: permit,
         })
@@ -111,6 +139,7 @@ impl Kv {
                 denied: Box::pin(denied_inbox(denials, inbox.to_ascii_lowercase())),
                 ended: open.connection.ended.clone(),
                 left: open.connection.left.subscribe(),
+                heard: watch::Sender::new(false),
                 last: 0,
                 epoch,
                 strange: BTreeSet::new(),
@@ -127,9 +156,11 @@ struct Reader {
     messages: Subscriber,
     /// Ends when the server says that they may not be heard.
     denied: Pin<Box<dyn Future<Output = ()> + Send>>,
-    ended: tokio::sync::watch::Receiver<bool>,
+    ended: watch::Receiver<bool>,
     /// Whether the connection was left for another server.
-    left: tokio::sync::watch::Receiver<bool>,
+    left: watch::Receiver<bool>,
+    /// Whether a message has come.
+    heard: watch::Sender<bool>,
     /// The consumer's number of the last message.
     last: u64,
     /// The epoch in which the consumer was asked for: what it tells is at least of that.
@@ -148,14 +179,21 @@ impl Reader {
                 () = events.closed() => return,
                 message = tokio::time::timeout(SILENCE_MAX, self.messages.next()) => match message {
                     Ok(message) => message.ok_or("the connection ended"),
-                    Err(_late) => Err("the server fell silent"),
+                    Err(_late) if *self.heard.borrow() => Err("the server fell silent"),
+                    Err(_late) => Err(
+                        "nothing of it has come, not even that the servers are there; grant subscribe _INBOX.>, and connect to the \
+                         bucket's own account"
+                    ),
                 },
                 () = &mut self.denied => Err("its messages may not be heard; grant the rights in the README of tenure-nats"),
                 _ = ended.wait_for(|ended| *ended) => Err("the connection ended"),
                 _ = left.wait_for(|left| *left) => Err("its server is cut off from the others or silent, and was left"),
             };
             let told = match message {
-                Ok(message) => self.take_in(&message),
+                Ok(message) => {
+                    self.heard.send_replace(true);
+                    self.take_in(&message)
+                }
                 Err(why) => vec![Err(self.over(why))],
             };
             for event in told {

@@ -3,7 +3,7 @@
 use crate::common::{Scratch, in_time, request, seconds, take};
 use serde_json::json;
 use std::time::Duration;
-use tenure_core::{Acquired, Certainty, Fault, Finding, LeaseStore, StoreError, Verdict};
+use tenure_core::{Acquired, Certainty, Fault, Finding, LeaseStore, Scope, StoreError, Verdict};
 use tenure_nats::NatsStore;
 use tenure_testkit::{NatsOptions, NatsServer, eventually_async};
 
@@ -110,6 +110,28 @@ async fn examination_tells_that_the_room_of_an_account_is_not_looked_at() {
     let room = found(&Scratch::on(&server.url()).store().await, "room").await;
     let is_told = room.detail.contains("$JS.API.INFO") && room.detail.contains("monitor=");
     assert!(room.verdict == Verdict::Good && is_told, "{room:?}");
+}
+
+/// The second candidate, and all that come after, would be woken by nothing.
+#[tokio::test]
+async fn examination_tells_that_no_more_may_watch() {
+    let (few, hasty) = (
+        json!({ "max_consumers": 1 }),
+        json!({ "consumer_limits": { "inactive_threshold": 1_000_000_000 } }),
+    );
+    for (limits, told) in [(few, "max_consumers"), (hasty, "consumer_limits")] {
+        let scratch = Scratch::new().await;
+        scratch.beneath().await.make(limits).await;
+        let store = scratch.store().await;
+        let _first = store.watch(&Scope::Prefix("job".to_owned())).await;
+        let rights = found(&store, "privileges").await;
+        let is_told = rights.detail.contains("nobody is woken") && rights.detail.contains(told);
+        let has_repair = rights.repair.is_some();
+        assert!(
+            rights.verdict == Verdict::Warning && is_told && has_repair,
+            "{rights:?}"
+        );
+    }
 }
 
 /// Only a person can mend it, and nothing was made.

@@ -1,8 +1,10 @@
 //! Rights that a server takes away, or never gave: what is said of a write that was stored all the same.
 
-use crate::common::{Beneath, name, request, seconds, take};
+use crate::common::{Beneath, Scratch, name, request, seconds, take};
 use std::time::Duration;
-use tenure_core::{Certainty, Fence, FenceError, FencingToken, LeaseStore, ResourceName, Scope, Term};
+use tenure_core::{
+    Certainty, Fence, FenceError, FencingToken, LeaseStore, ResourceName, Scope, Term, Verdict,
+};
 use tenure_nats::{NatsFence, NatsStore};
 use tenure_testkit::{Fault, FaultProxy, NatsOptions, NatsServer, eventually_async};
 
@@ -86,5 +88,29 @@ async fn watch_that_may_not_be_heard_says_so_and_fails_no_write() {
             Err(error) => error,
         };
         assert!(told.message.contains("rights"), "{told}");
+    }
+}
+
+/// What asks for a watch is answered, and nobody is ever woken: its inbox may not be heard, or is the one of another account.
+#[tokio::test]
+async fn examination_tells_of_a_watch_that_nobody_can_hear() {
+    let accounts = "accounts {\n\
+                    A { jetstream: enabled, users: [ { user: owner, password: p } ]\n\
+                    exports: [ { service: \"$JS.API.>\" }, { service: \"$KV.app.>\" } ] }\n\
+                    B { users: [ { user: some, password: p } ]\n\
+                    imports: [ { service: { account: A, subject: \"$JS.API.>\" } }, { service: { account: A, subject: \"$KV.app.>\" } } ] }\n\
+                    }\n";
+    for settings in [users("\"_INBOX.*.*\""), accounts.to_owned()] {
+        let server = NatsServer::start(NatsOptions::default().with(&settings)).await;
+        let server = server.expect("a server");
+        let scratch = Scratch {
+            url: format!("nats://some:p@{}", server.address()),
+            bucket: "app".to_owned(),
+        };
+        let findings = scratch.store().await.examine().await.expect("it answers");
+        let rights = findings.iter().find(|finding| finding.subject == "privileges");
+        let rights = rights.expect("they are examined");
+        let is_told = rights.detail.contains("a watch is told nothing") && rights.repair.is_some();
+        assert!(rights.verdict == Verdict::Warning && is_told, "{rights:?}");
     }
 }

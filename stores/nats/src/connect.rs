@@ -76,15 +76,26 @@ impl Servers {
     pub(crate) async fn connect(&self) -> Result<Dialled, StoreError> {
         let count = self.url.hosts.len();
         let first = self.first.load(Ordering::Relaxed);
+        let allowed = if self.are_several() {
+            SERVER_TIME_MAX
+        } else {
+            CONNECTION_TIME_MAX
+        };
         let mut failed = Vec::new();
         for server in (0..count).map(|step| (first + step) % count) {
-            match self.connect_to_ours(server).await {
-                Ok(dialled) => {
-                    self.first.store(server, Ordering::Relaxed);
-                    return Ok(dialled);
-                }
+            match self.connect_to_ours(server, allowed).await {
+                Ok(dialled) => return Ok(dialled),
                 Err(error) => failed.push(error),
             }
+        }
+        // All of them may be so far away that none greets in what one is given where there are others: the first is given more, and the
+        // next one another time.
+        if self.are_several() && failed.iter().all(|error| error.fault == Fault::TimedOut) {
+            match self.connect_to_ours(first, CONNECTION_TIME_MAX).await {
+                Ok(dialled) => return Ok(dialled),
+                Err(error) => failed[0] = error,
+            }
+            self.pass_over(first);
         }
         Err(none_lets_in(failed))
     }
@@ -113,9 +124,10 @@ impl Servers {
             .compare_exchange(server, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    async fn connect_to_ours(&self, server: usize) -> Result<Dialled, StoreError> {
-        let dialled = self.connect_to(server).await?;
+    async fn connect_to_ours(&self, server: usize, allowed: Duration) -> Result<Dialled, StoreError> {
+        let dialled = self.connect_to(server, allowed).await?;
         self.bucket.recognise(&dialled, &self.host(server)).await?;
+        self.first.store(server, Ordering::Relaxed);
         Ok(dialled)
     }
 
@@ -123,13 +135,8 @@ impl Servers {
     ///
     /// # Errors
     /// Not applied.
-    pub(crate) async fn connect_to(&self, server: usize) -> Result<Dialled, StoreError> {
+    pub(crate) async fn connect_to(&self, server: usize, allowed: Duration) -> Result<Dialled, StoreError> {
         let host = &self.url.hosts[server];
-        let allowed = if self.are_several() {
-            SERVER_TIME_MAX
-        } else {
-            CONNECTION_TIME_MAX
-        };
         let each = time_for_each(allowed, addresses(host, allowed).await);
         let allowed = each.whole;
         let failed = |fault, why: String| {
@@ -176,7 +183,7 @@ impl Servers {
                         Fault::Unauthenticated,
                         format!("{why}; {}", self.url.login.way_out()),
                     ),
-                    ConnectErrorKind::TimedOut => (Fault::TimedOut, why),
+                    ConnectErrorKind::TimedOut => (Fault::TimedOut, self.late(allowed)),
                     ConnectErrorKind::ServerParse => (Fault::Invalid, why),
                     ConnectErrorKind::Dns
                     | ConnectErrorKind::Tls
@@ -185,10 +192,19 @@ impl Servers {
                 };
                 Err(failed(fault, why))
             }
-            Err(_late) => Err(failed(
-                Fault::TimedOut,
-                format!("no greeting within {allowed:?}; check that a NATS server is there, and the network"),
-            )),
+            Err(_late) => Err(failed(Fault::TimedOut, self.late(allowed))),
+        }
+    }
+
+    fn late(&self, allowed: Duration) -> String {
+        let why =
+            format!("no greeting within {allowed:?}; check that a NATS server is there, and the network");
+        match self.url.security {
+            Security::Plain => why,
+            // Such a one waits for us as we do for it.
+            Security::Tls => format!(
+                "{why}, and that the server has not `handshake_first: true`, which is not supported (`auto` is)"
+            ),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Whether the servers of the URL have one bucket between them.
 
+use crate::connect::CONNECTION_TIME_MAX;
 use crate::dialled::Dialled;
 use crate::fault::{Refusal, STREAM_NOT_FOUND};
 use crate::keys::Keys;
@@ -39,7 +40,7 @@ impl Link {
         let ours = &open.connection;
         let others = (0..servers.count()).filter(|place| *place != ours.server);
         let looks = others.map(|place| async move {
-            let other = servers.connect_to(place).await.ok()?;
+            let other = servers.connect_to(place, CONNECTION_TIME_MAX).await.ok()?;
             let has_ours = has_the_same(ours, &other, keys, info).await?;
             (!has_ours).then(|| servers.host(place))
         });

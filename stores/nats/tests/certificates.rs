@@ -34,6 +34,22 @@ async fn both_sides_of_a_connection_to_nats_are_known_by_their_certificates() {
     both_sides_are_known_by_their_certificates([&ours, &theirs], ["nats", "nats+tls"], &place, connect).await;
 }
 
+/// It waits for the client to begin, which waits for its greeting.
+#[tokio::test]
+async fn server_that_begins_with_the_handshake_is_told() {
+    let theirs = SelfSigned::new("nats-theirs");
+    let settings = format!(
+        "tls {{ cert_file: \"{}\", key_file: \"{}\", handshake_first: true }}\n",
+        theirs.file, theirs.key
+    );
+    let server = NatsServer::start(NatsOptions::default().with(&settings))
+        .await
+        .expect("a server");
+    let url = format!("nats+tls://{}?ca={}", place(&server), theirs.file);
+    let error = connect(&url).await.expect_err("nobody greets");
+    assert!(error.message.contains("handshake_first"), "{error}");
+}
+
 #[tokio::test]
 async fn replaced_certificates_are_used_with_nats() {
     let (ours, theirs) = (SelfSigned::new("nats-ours"), SelfSigned::new("nats-theirs"));

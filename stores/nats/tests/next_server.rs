@@ -14,6 +14,9 @@ const PATIENCE: Duration = Duration::from_millis(300);
 const TRIES_MAX: usize = 40;
 const LATER_PATIENCE: Duration = Duration::from_millis(500);
 
+/// A server greets, is greeted, and answers: three of these are more than one is given where there are others, and less than one alone.
+const AWAY: Duration = Duration::from_millis(250);
+
 /// How often a loaded machine may be too slow to connect to the first server.
 const ROUNDS_MAX: u32 = 5;
 
@@ -42,6 +45,26 @@ async fn silent_server_is_passed_by_although_every_caller_gives_up_while_it_is_d
     proxy.heal();
     // The next dial begins with the silent one.
     renewed_at_last(&store, &renewals).await;
+}
+
+/// As over TLS from afar, where a greeting takes some round trips: longer than one server is given where there are others.
+#[tokio::test]
+async fn servers_that_are_all_far_away_are_connected_to() {
+    let alive = shared().await.address();
+    let far = || {
+        let proxy = FaultProxy::nats(&alive).expect("a proxy");
+        proxy.set(Fault::Delay {
+            to_server: AWAY,
+            to_client: AWAY,
+        });
+        proxy
+    };
+    let (one, other) = (far(), far());
+    let store = Scratch::on(&format!("nats://{},{}", one.address(), other.address()))
+        .store()
+        .await;
+    let asked = request("job", "holder", seconds(60));
+    eventually_async(Duration::from_secs(60), "a term", || store.acquire(&asked)).await;
 }
 
 /// A server says goodbye, and then its host is gone: nothing has told that the next one is better.

@@ -170,10 +170,10 @@ async fn look(monitor: &Host) -> Option<(String, Told)> {
     Some((name, told))
 }
 
-/// Whether a folder is in memory, or the one that the servers take where their configuration names none: many systems empty
-/// `/tmp` when they start.
+/// Whether a folder is in memory, or the one that the servers take where their configuration names none, or `/tmp` itself: many
+/// systems empty that when they start.
 fn is_emptied(folder: &str) -> bool {
-    folder == "/tmp/nats/jetstream"
+    ["/tmp/nats/jetstream", "/tmp/jetstream"].contains(&folder)
         || ["/dev/shm/", "/run/", "/var/run/"]
             .iter()
             .any(|memory| folder.starts_with(memory))

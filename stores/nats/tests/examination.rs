@@ -164,6 +164,7 @@ async fn bucket_in_a_folder_that_a_restart_of_the_machine_empties_is_for_the_fen
     let scratch = Scratch::new().await;
     for (folder, is_kept) in [
         ("/tmp/nats/jetstream", false),
+        ("/tmp/jetstream", false),
         ("/dev/shm/nats/jetstream", false),
         ("/run/nats/jetstream", false),
         ("/var/lib/nats/jetstream", true),

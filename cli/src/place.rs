@@ -201,9 +201,9 @@ fn without_secrets(url: &str) -> String {
         Some((scheme, rest)) => match rest.rsplit_once('@') {
             Some((credentials, host)) => {
                 let user = match credentials.split_once(':') {
-                    Some((user, _password)) => user,
                     // A word alone is a token there.
-                    None if scheme.starts_with("nats") => "",
+                    _ if scheme.starts_with("nats") => "",
+                    Some((user, _password)) => user,
                     None => credentials,
                 };
                 format!("{scheme}://{user}@{host}")
@@ -255,7 +255,7 @@ mod tests {
                 "redis+sentinel://:secret@s1,s2/0?primary=p&sentinelPassword=other",
                 "redis+sentinel://@s1,s2/0?primary=p",
             ),
-            ("nats://user:secret@h1,h2/app", "nats://user@h1,h2/app"),
+            ("nats://user:secret@h1,h2/app", "nats://@h1,h2/app"),
             ("nats://secret@h/app?replicas=3", "nats://@h/app?replicas=3"),
             (
                 "etcds://root:secret@e1:2379,e2/tenure?ca=/etc/ca.pem",

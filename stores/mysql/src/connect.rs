@@ -1,7 +1,7 @@
 //! Connecting: what server this is, and whether the tables are those of this version.
 
 use crate::SYSTEM;
-use crate::lane::Dial;
+use crate::dial::Dial;
 use crate::row::{number, text};
 use crate::schema::{ALL_ROWS, RECORD, VERSION};
 use crate::site::Site;

@@ -6,6 +6,7 @@
 
 mod acquire;
 mod connect;
+mod dial;
 mod examine;
 mod fault;
 mod fence;

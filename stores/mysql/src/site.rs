@@ -1,7 +1,8 @@
 //! Where requests go: one server, by a bounded number of connections.
 
+use crate::dial::Dial;
 use crate::fault::{ends_connection, store_error, takes_no_writes, timed_out};
-use crate::lane::{Dial, Lanes, Sessions};
+use crate::lane::{Lanes, Sessions};
 use crate::session::Session;
 use crate::short::Short;
 use crate::unsettled::Unsettled;

@@ -21,7 +21,7 @@ const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version',
      'group_replication_consistency', 'max_connections', \
      'rpl_semi_sync_master_timeout', 'rpl_semi_sync_source_timeout', 'rpl_semi_sync_master_wait_point', \
      'rpl_semi_sync_source_wait_point', 'rpl_semi_sync_master_wait_no_slave', 'rpl_semi_sync_source_wait_no_replica')";
-const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slave_running', \
+const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slave_running', 'Slaves_running', \
      'Innodb_redo_log_enabled', 'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', \
      'Rpl_semi_sync_source_clients')";
 /// Replicas that read the binary log; without the privilege `PROCESS` none is seen.
@@ -195,7 +195,9 @@ impl Server {
                  and waiting also while there is no replica",
             );
         }
-        if self.is_on("slave_running") || self.followed > 0 {
+        // The one is of a single connection, and off also while whom it follows is away; the other counts those that apply, of all.
+        let applies = self.is_on("slave_running") || self.number("slaves_running") > Some(0);
+        if applies || self.followed > 0 {
             return Durability::FenceOnly(
                 "this server follows another and takes writes as well: leases that are taken at both are two leases",
             );
@@ -267,6 +269,30 @@ mod tests {
             assert!(
                 matches!(off, Durability::FenceOnly(why) if why.contains(said)),
                 "{off:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn mysql_that_follows_another_is_for_the_fence_alone() {
+        let durability = |running: &[(&'static str, &'static str)]| {
+            let sound = [
+                ("innodb_flush_log_at_trx_commit", "1"),
+                ("innodb_doublewrite", "ON"),
+            ];
+            server(&[&sound[..], running].concat()).durability()
+        };
+        let off = ("slave_running", "OFF");
+        assert_eq!(durability(&[off, ("slaves_running", "0")]), Durability::Safe);
+        for running in [
+            &[("slave_running", "ON")][..],
+            // By a connection that has a name, or whose other end is away.
+            &[off, ("slaves_running", "1")],
+        ] {
+            let told = durability(running);
+            assert!(
+                matches!(told, Durability::FenceOnly(why) if why.contains("follows another")),
+                "{told:?}"
             );
         }
     }

@@ -3,7 +3,7 @@ use crate::common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, t
 use tenure_conformance::wire::bounded;
 use tenure_core::{Acquired, Certainty, Durability, Fault, LeaseStore, Renew, Renewed, Verdict};
 use tenure_mysql::MysqlStore;
-use tenure_testkit::{FaultProxy, Mariadb, SqlFamily, eventually_async};
+use tenure_testkit::{FaultProxy, Mariadb, SqlFamily, eventually_async, free_port};
 
 /// A database on a primary, and the store by an address that leads to it.
 async fn led_to(primary: &Mariadb) -> (FaultProxy, Scratch, MysqlStore) {
@@ -159,6 +159,29 @@ async fn replica_of_mysql_that_is_given_instead_of_the_primary_is_refused() {
     replica.execute("SET GLOBAL read_only = OFF").await.unwrap();
     let store = MysqlStore::connect(&url).await.unwrap();
     let durability = store.traits().durability;
+    assert!(
+        matches!(durability, Durability::FenceOnly(why) if why.contains("follows another")),
+        "{durability:?}"
+    );
+}
+
+/// By a connection with a name, as each of several has one, MariaDB says of itself that it follows nobody.
+#[tokio::test]
+async fn mariadb_that_follows_by_a_named_connection_is_for_the_fence_alone() {
+    let server = Mariadb::primary(&[]).await.unwrap();
+    if server.family() == SqlFamily::Mysql {
+        return;
+    }
+    let scratch = Scratch::on(&server.address()).await;
+    assert_eq!(scratch.store().await.traits().durability, Durability::Safe);
+    // Nobody is there, as when whom it follows is away for a moment.
+    let follow = format!(
+        "CHANGE MASTER 'other' TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {}, MASTER_USER = 'root', MASTER_CONNECT_RETRY = 1; \
+         START SLAVE 'other'",
+        free_port()
+    );
+    server.execute(&follow).await.unwrap();
+    let durability = scratch.store().await.traits().durability;
     assert!(
         matches!(durability, Durability::FenceOnly(why) if why.contains("follows another")),
         "{durability:?}"

@@ -2,6 +2,7 @@
 
 use crate::row::{number, text};
 use crate::site::Site;
+use mysql_async::Row;
 use std::collections::BTreeMap;
 use tenure_core::{Durability, Fault, StoreError};
 use tenure_remote::Deed;
@@ -24,14 +25,16 @@ const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version',
 const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slave_running', 'Slaves_running', \
      'Innodb_redo_log_enabled', 'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', \
      'Rpl_semi_sync_source_clients')";
-/// Replicas that read the binary log; without the privilege `PROCESS` none is seen.
-const REPLICAS: &str =
-    "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'";
+/// Replicas that read the binary log; and, not zero for whoever has the privilege `PROCESS`, without which MySQL shows none: then
+/// sessions of others are seen, or the privilege itself.
+const REPLICAS: &str = "SELECT COUNT(IF(shown.COMMAND LIKE 'Binlog Dump%', 1, NULL)), \
+     COUNT(IF(shown.USER <> SUBSTRING_INDEX(USER(), '@', 1), 1, NULL)) \
+     + (SELECT COUNT(*) FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'PROCESS') \
+     FROM information_schema.PROCESSLIST shown";
 /// Servers that a newer MySQL follows, which has no status that says so: of a group, its members are no such. Seen by who may
 /// read the table.
 const FOLLOWED: &str = "SELECT COUNT(*) FROM performance_schema.replication_connection_status \
      WHERE SERVICE_STATE <> 'OFF' AND CHANNEL_NAME NOT LIKE 'group\\_replication\\_%'";
-
 /// Levels of `group_replication_consistency` at which a new primary takes nothing before it has applied all that the one before
 /// it has confirmed. Of those that Oracle's manual names, all but `EVENTUAL`.
 const WAITS_FOR_BACKLOG: [&str; 4] = [
@@ -46,6 +49,8 @@ pub(crate) struct Server {
     said: BTreeMap<String, String>,
     replicas: i64,
     followed: i64,
+    /// Whether this role is kept from seeing the one or the other.
+    hidden: bool,
 }
 
 impl Site {
@@ -66,27 +71,32 @@ impl Site {
             said,
             replicas: 0,
             followed: 0,
+            hidden: false,
         };
         // Without a binary log nobody follows.
         if server.is_on("log_bin") {
             let seen = self.seen(REPLICAS).await?;
-            server.replicas = seen.max(server.number("slaves_connected").unwrap_or(0));
+            let counted = |column| seen.as_ref().and_then(|row| number(row, column)).unwrap_or(0);
+            server.replicas = counted(0).max(server.number("slaves_connected").unwrap_or(0));
+            server.hidden = !server.is_mariadb() && counted(1) == 0;
         }
         if server.word("slave_running").is_empty() {
-            server.followed = self.seen(FOLLOWED).await?;
+            let followed = self.seen(FOLLOWED).await?.and_then(|row| number(&row, 0));
+            server.followed = followed.unwrap_or(0);
+            server.hidden |= followed.is_none();
         }
         Ok(server)
     }
 
-    /// What is counted; nothing where this server keeps it elsewhere, or shows it to others. Then what the status tells is all.
+    /// The row that answers; none where this server keeps it elsewhere, or shows it to others.
     ///
     /// # Errors
     /// If it does not answer: what was not heard is not none.
-    async fn seen(&self, question: &str) -> Result<i64, StoreError> {
+    async fn seen(&self, question: &str) -> Result<Option<Row>, StoreError> {
         match self.ask(Deed::Read, "connecting", question).await {
-            Ok(rows) => Ok(rows.first().and_then(|row| number(row, 0)).unwrap_or(0)),
+            Ok(rows) => Ok(rows.into_iter().next()),
             Err(error) if matches!(error.fault, Fault::Unreachable | Fault::TimedOut) => Err(error),
-            Err(_refused) => Ok(0),
+            Err(_refused) => Ok(None),
         }
     }
 
@@ -202,6 +212,12 @@ impl Server {
                 "this server follows another and takes writes as well: leases that are taken at both are two leases",
             );
         }
+        if self.hidden {
+            return Durability::FenceOnly(
+                "this role is not shown whether a replica follows asynchronously, or whom the server follows: then two may lead after a \
+                 fail-over; GRANT PROCESS ON *.*, and SELECT ON performance_schema.replication_connection_status",
+            );
+        }
         Durability::Safe
     }
 
@@ -245,6 +261,7 @@ mod tests {
                 .collect(),
             replicas: 0,
             followed: 0,
+            hidden: false,
         }
     }
 

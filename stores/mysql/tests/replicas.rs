@@ -187,3 +187,37 @@ async fn mariadb_that_follows_by_a_named_connection_is_for_the_fence_alone() {
         "{durability:?}"
     );
 }
+
+/// MySQL shows replicas to who has `PROCESS`: to others none is there, and nobody may call that safe.
+#[tokio::test]
+async fn role_that_may_not_see_replicas_of_mysql_is_told_so_and_what_would_show_them() {
+    let primary = Mariadb::primary(&[]).await.unwrap();
+    let scratch = Scratch::on(&primary.address()).await;
+    let database = &scratch.database;
+    let user = format!(
+        "CREATE USER service IDENTIFIED BY 'x'; GRANT EXECUTE ON {database}.* TO service; \
+         GRANT SELECT, INSERT, UPDATE ON {database}.* TO service"
+    );
+    scratch.sql(&user).await;
+    let durability = async || {
+        let url = primary.uri_as("service", "x", database);
+        MysqlStore::connect(&url).await.unwrap().traits().durability
+    };
+    if primary.family() == SqlFamily::Mysql {
+        let told = durability().await;
+        assert!(
+            matches!(told, Durability::FenceOnly(why) if why.contains("GRANT PROCESS")),
+            "{told:?}"
+        );
+        let grants = "GRANT PROCESS ON *.* TO service; \
+             GRANT SELECT ON performance_schema.replication_connection_status TO service";
+        scratch.sql(grants).await;
+    }
+    assert_eq!(durability().await, Durability::Safe);
+    let _replica = primary.replica(&[]).await.unwrap();
+    let told = durability().await;
+    assert!(
+        matches!(told, Durability::FenceOnly(why) if why.contains("asynchronously")),
+        "{told:?}"
+    );
+}

@@ -35,6 +35,10 @@ const REPLICAS: &str = "SELECT COUNT(IF(shown.COMMAND LIKE 'Binlog Dump%', 1, NU
 /// read the table.
 const FOLLOWED: &str = "SELECT COUNT(*) FROM performance_schema.replication_connection_status \
      WHERE SERVICE_STATE <> 'OFF' AND CHANNEL_NAME NOT LIKE 'group\\_replication\\_%'";
+/// What a server is in its group; nothing where it is in none. Seen by who may read the table.
+const MEMBER: &str = "SELECT MAX(IF(MEMBER_ID = @@GLOBAL.server_uuid, CONCAT(MEMBER_STATE, ' ', MEMBER_ROLE), NULL)) \
+     FROM performance_schema.replication_group_members";
+
 /// Levels of `group_replication_consistency` at which a new primary takes nothing before it has applied all that the one before
 /// it has confirmed. Of those that Oracle's manual names, all but `EVENTUAL`.
 const WAITS_FOR_BACKLOG: [&str; 4] = [
@@ -51,6 +55,8 @@ pub(crate) struct Server {
     followed: i64,
     /// Whether this role is kept from seeing the one or the other.
     hidden: bool,
+    /// Its state and its role, where it is set to be of a group.
+    member: Option<String>,
 }
 
 impl Site {
@@ -72,6 +78,7 @@ impl Site {
             replicas: 0,
             followed: 0,
             hidden: false,
+            member: None,
         };
         // Without a binary log nobody follows.
         if server.is_on("log_bin") {
@@ -84,6 +91,10 @@ impl Site {
             let followed = self.seen(FOLLOWED).await?.and_then(|row| number(&row, 0));
             server.followed = followed.unwrap_or(0);
             server.hidden |= followed.is_none();
+        }
+        if server.is_in_group() {
+            let member = self.seen(MEMBER).await?;
+            server.member = member.map(|row| text(&row, 0).unwrap_or("OFFLINE").to_owned());
         }
         Ok(server)
     }
@@ -132,6 +143,11 @@ impl Server {
         self.word("version").contains("MariaDB")
     }
 
+    /// Whether it is set to be of a group.
+    fn is_in_group(&self) -> bool {
+        !self.word("group_replication_group_name").is_empty()
+    }
+
     /// Why it cannot keep leases at all.
     fn unfit(&self) -> Option<(Fault, String)> {
         let version = self.word("version");
@@ -149,7 +165,7 @@ impl Server {
             let why = "this server takes no writes (read_only), as a replica does, and may lag; name the primary in the URL";
             return Some((Fault::ReadOnly, why.to_owned()));
         }
-        let in_group = !self.word("group_replication_group_name").is_empty();
+        let in_group = self.is_in_group();
         let several = in_group && !self.is_on("group_replication_single_primary_mode");
         if self.is_on("wsrep_on") || several {
             let why = "several servers take writes here (Galera, or group replication without a single primary), and a lock on one \
@@ -161,6 +177,19 @@ impl Server {
                        confirmed before: a fence could be passed, and a lease be taken twice; set it to \
                        BEFORE_ON_PRIMARY_FAILOVER on every server of the group";
             return Some((Fault::Unsupported, why.to_owned()));
+        }
+        // As after a crash, where it does not begin by itself: it takes writes, and the others may have a primary of their own.
+        if let Some(member) = self
+            .member
+            .as_deref()
+            .filter(|member| *member != "ONLINE PRIMARY")
+        {
+            let why = format!(
+                "this server is set to be of a group, and is not its primary ({}): another may be, and leases that are taken at both \
+                 are two leases; START GROUP_REPLICATION, or take the group's settings away",
+                tenure_remote::line(member)
+            );
+            return Some((Fault::ReadOnly, why));
         }
         if !self.is_on("autocommit") {
             let why = "autocommit is off for new sessions, so a read could answer from long ago; SET GLOBAL autocommit = 1";
@@ -262,6 +291,7 @@ mod tests {
             replicas: 0,
             followed: 0,
             hidden: false,
+            member: None,
         }
     }
 
@@ -311,6 +341,31 @@ mod tests {
                 matches!(told, Durability::FenceOnly(why) if why.contains("follows another")),
                 "{told:?}"
             );
+        }
+    }
+
+    #[test]
+    fn member_of_a_group_that_is_not_its_primary_is_refused() {
+        let member = |member: Option<&str>| {
+            let group = server(&[
+                ("group_replication_group_name", "of one"),
+                ("group_replication_single_primary_mode", "ON"),
+                ("group_replication_consistency", WAITS_FOR_BACKLOG[0]),
+            ]);
+            Server {
+                member: member.map(str::to_owned),
+                ..group
+            }
+            .unfit()
+        };
+        // Who may not see it goes by the settings.
+        for sound in [None, Some("ONLINE PRIMARY")] {
+            assert_eq!(member(sound), None);
+        }
+        for other in ["OFFLINE", "OFFLINE ", "ONLINE SECONDARY", "RECOVERING PRIMARY"] {
+            let (fault, why) = member(Some(other)).expect(other);
+            assert_eq!(fault, Fault::ReadOnly);
+            assert!(why.contains("START GROUP_REPLICATION"), "{why}");
         }
     }
 

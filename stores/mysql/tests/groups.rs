@@ -27,6 +27,25 @@ async fn group_of_mysql_is_taken_while_its_next_primary_waits_for_its_backlog() 
     assert!(error.message.contains("BEFORE_ON_PRIMARY_FAILOVER"), "{error}");
 }
 
+/// As after a crash, where it does not begin by itself to be of the group: it takes writes, and the others may have elected.
+#[tokio::test]
+#[ignore = "MariaDB has no such groups"]
+async fn member_of_a_group_of_mysql_that_has_left_it_is_refused() {
+    let server = Mariadb::group_of_one(&[]).await.unwrap();
+    let scratch = Scratch::on(&server.address()).await;
+    scratch.store().await;
+    let leave = "STOP GROUP_REPLICATION; SET GLOBAL super_read_only = OFF; SET GLOBAL read_only = OFF";
+    server.execute(leave).await.unwrap();
+    for refused in [
+        MysqlStore::connect(&scratch.url()).await.map(drop),
+        MysqlStore::init(&scratch.url()).await,
+    ] {
+        let error = refused.unwrap_err();
+        assert_eq!(error.fault, Fault::ReadOnly, "{error}");
+        assert!(error.message.contains("OFFLINE"), "{error}");
+    }
+}
+
 #[tokio::test]
 #[ignore = "MariaDB has no such groups"]
 async fn group_of_mysql_in_which_several_take_writes_is_refused() {

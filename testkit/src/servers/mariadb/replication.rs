@@ -6,8 +6,9 @@ use mysql_async::Row;
 use mysql_async::prelude::{ColumnIndex, FromValue, Queryable as _};
 
 use super::family::SqlFamily;
-use super::server::Mariadb;
+use super::server::{Mariadb, START_TIMEOUT};
 use crate::error::Error;
+use crate::eventually::poll_until;
 use crate::ports::free_port;
 
 impl Mariadb {
@@ -96,7 +97,20 @@ impl Mariadb {
         let begin = "SET GLOBAL group_replication_bootstrap_group = ON; START GROUP_REPLICATION; \
                      SET GLOBAL group_replication_bootstrap_group = OFF";
         server.execute(begin).await?;
+        let what = format!("a group of MySQL's on {}", server.address());
+        poll_until(START_TIMEOUT, &what, || server.is_online()).await?;
         Ok(server)
+    }
+
+    async fn is_online(&self) -> Result<(), Error> {
+        let question = "SELECT MEMBER_STATE FROM performance_schema.replication_group_members";
+        match self.told::<String, _>(question, 0).await?.as_deref() {
+            Some("ONLINE") => Ok(()),
+            other => Err(Error::Query {
+                doing: "asking for the state of a member".to_owned(),
+                source: format!("it is {other:?}").into(),
+            }),
+        }
     }
 
     /// Waits until this replica has all that its primary has written.

@@ -3,10 +3,12 @@
 use crate::SYSTEM;
 use crate::dial::Dial;
 use crate::row::{number, text};
-use crate::schema::{ALL_ROWS, RECORD, VERSION};
+use crate::schema::{ALL_ROWS, RECORD, TAKES_NO_WRITES, VERSION};
+use crate::server::Server;
 use crate::site::Site;
 use crate::store::MysqlStore;
 use crate::url::StoreUrl;
+use mysql_async::Row;
 use std::future::Future;
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
@@ -60,23 +62,29 @@ pub(crate) fn site(url: StoreUrl) -> Site {
 /// A site whose server and tables are fit for leases.
 pub(crate) async fn open(url: StoreUrl) -> Result<Site, StoreError> {
     let mut site = site(url);
-    site.recognise().await?;
-    site.check_schema().await?;
+    let server = site.recognise().await?;
+    site.check_schema(&server).await?;
     site.check_engine().await?;
     site.prove_watch().await?;
     Ok(site)
 }
 
 impl Site {
-    /// Makes sure that the tables are there, and of this version.
-    async fn check_schema(&self) -> Result<(), StoreError> {
+    /// Makes sure that the tables are there, and of this version, and that what reads is answered by whom the settings are of.
+    async fn check_schema(&self, server: &Server) -> Result<(), StoreError> {
         // With the columns of a record, of none: another program's table is found out as well.
         let asked = format!(
-            "SELECT setup.version, {RECORD} FROM tenure_setup setup JOIN (SELECT 0 AS moment) clock LEFT JOIN tenure_leases \
+            "SELECT setup.version, {TAKES_NO_WRITES}, CAST(CONCAT_WS(' ', @@hostname, @@port, @@server_id) AS BINARY), {RECORD} \
+             FROM tenure_setup setup JOIN (SELECT 0 AS moment) clock LEFT JOIN tenure_leases \
              lease ON FALSE WHERE setup.one = 1"
         );
         let version = match self.ask(Deed::Read, "the set-up", &asked).await {
-            Ok(rows) => rows.first().and_then(|row| number(row, 0)),
+            Ok(rows) => {
+                if let Some(row) = rows.first() {
+                    self.refuse_splitting(server, row)?;
+                }
+                rows.first().and_then(|row| number(row, 0))
+            }
             Err(error) if error.fault == Fault::Unsupported => {
                 return Err(self.unfit(
                     Fault::Unsupported,
@@ -98,12 +106,28 @@ impl Site {
         Ok(())
     }
 
+    /// A proxy may send what reads to a replica, which may lag: looks would be refused one by one, and what was asked of the settings
+    /// would be true of one of the two.
+    fn refuse_splitting(&self, server: &Server, row: &Row) -> Result<(), StoreError> {
+        if number(row, 1) == Some(0) && text(row, 2) == Some(server.name().as_str()) {
+            return Ok(());
+        }
+        let why = format!(
+            "two servers answer here (\"{}\", which takes writes, and \"{}\"), as where a proxy sends what reads to a replica, which may \
+             lag; name the primary in the URL, or have the proxy send it all statements of this user (MySQL Router: the port that \
+             reads and writes)",
+            server.name(),
+            text(row, 2).unwrap_or_default()
+        );
+        Err(self.unfit(Fault::ReadOnly, &why))
+    }
+
     /// Makes sure that what is decided is decided in transactions. The set-up makes such tables and no others; a restore from
     /// elsewhere, or an owner, may have made others of them since.
     async fn check_engine(&self) -> Result<(), StoreError> {
         let asked = format!(
-            "SELECT CAST(TABLE_NAME AS BINARY), CAST(ENGINE AS BINARY) FROM information_schema.TABLES WHERE TABLE_SCHEMA = \
-             DATABASE() AND TABLE_NAME IN ('tenure_leases', 'tenure_fences') AND ENGINE <> 'InnoDB' {ALL_ROWS}"
+            "SELECT CAST(TABLE_NAME AS BINARY), CAST(COALESCE(ENGINE, 'none, as of a view') AS BINARY) FROM information_schema.TABLES WHERE TABLE_SCHEMA = \
+             DATABASE() AND TABLE_NAME IN ('tenure_leases', 'tenure_fences') AND COALESCE(ENGINE, '') <> 'InnoDB' {ALL_ROWS}"
         );
         let others = self.ask(Deed::Read, "its tables", &asked).await?;
         let Some((table, engine)) = others

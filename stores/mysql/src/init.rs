@@ -45,7 +45,7 @@ impl MysqlStore {
 async fn set_up(url: StoreUrl) -> Result<(), StoreError> {
     let place = url.place();
     let mut site = site(url);
-    bounded(place.clone(), site.recognise()).await?;
+    drop(bounded(place.clone(), site.recognise()).await?);
     let there = site.compared().await?;
     let mut conn = site.dial.open("the set-up").await?;
     let running = async {

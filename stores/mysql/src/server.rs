@@ -18,6 +18,7 @@ const SEMI_SYNC_TIMEOUT_MIN_MS: i64 = 24 * 60 * 60 * 1_000;
 /// What is asked of a server; none of it needs a privilege. Names that a server does not know are not answered.
 const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', 'innodb_read_only', 'autocommit', \
      'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'innodb_flush_method', 'log_bin', 'sync_binlog', 'binlog_format', \
+     'hostname', 'port', 'server_id', \
      'wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode', \
      'group_replication_consistency', 'max_connections', \
      'rpl_semi_sync_master_timeout', 'rpl_semi_sync_source_timeout', 'rpl_semi_sync_master_wait_point', \
@@ -112,13 +113,13 @@ impl Site {
     }
 
     /// Finds out what server this is, and refuses one that cannot keep leases.
-    pub(crate) async fn recognise(&mut self) -> Result<(), StoreError> {
+    pub(crate) async fn recognise(&mut self) -> Result<Server, StoreError> {
         let server = self.server().await?;
         if let Some((fault, why)) = server.unfit() {
             return Err(self.unfit(fault, &why));
         }
         self.durability = server.durability();
-        Ok(())
+        Ok(server)
     }
 
     pub(crate) fn unfit(&self, fault: Fault, why: &str) -> StoreError {
@@ -141,6 +142,13 @@ impl Server {
 
     pub(crate) fn is_mariadb(&self) -> bool {
         self.word("version").contains("MariaDB")
+    }
+
+    /// What it is known by among others.
+    pub(crate) fn name(&self) -> String {
+        ["hostname", "port", "server_id"]
+            .map(|name| self.word(name))
+            .join(" ")
     }
 
     /// Whether it is set to be of a group.

@@ -26,4 +26,5 @@ mod setup;
 mod short_sessions;
 mod short_statements;
 mod short_way;
+mod splitting;
 mod watch;

@@ -156,6 +156,11 @@ impl Server {
         !self.word("group_replication_group_name").is_empty()
     }
 
+    /// Whether what changes rows may be logged as it was said, by which replicas run triggers of their own.
+    pub(crate) fn logs_statements(&self) -> bool {
+        self.is_on("log_bin") && !self.word("binlog_format").eq_ignore_ascii_case("ROW")
+    }
+
     /// Why it cannot keep leases at all.
     fn unfit(&self) -> Option<(Fault, String)> {
         let version = self.word("version");

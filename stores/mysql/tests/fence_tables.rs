@@ -4,9 +4,9 @@ use crate::fence::{fenced, ledger, term};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error};
 use tenure_conformance::marks::is_not_guarded;
-use tenure_core::{Fault, Fence, FenceError};
+use tenure_core::{Fault, Fence, FenceError, LeaseStore as _, Verdict};
 use tenure_mysql::MysqlFence;
-use tenure_testkit::SqlFamily;
+use tenure_testkit::{Mariadb, SqlFamily};
 
 async fn insert(client: &mut Conn, table: &str) -> Result<(), Error> {
     client
@@ -100,4 +100,32 @@ async fn table_of_mariadb_that_keeps_its_history_is_guarded() {
         .sql("CREATE TABLE kept (id INT PRIMARY KEY, cents BIGINT) WITH SYSTEM VERSIONING")
         .await;
     is_guarded(&scratch, &fence, "kept", "kept").await;
+}
+
+/// A replica that applies a statement runs the triggers of its own guards: who guards a table is told, and who examines the server.
+#[tokio::test]
+async fn guard_of_mysql_whose_log_has_statements_is_told_of() {
+    let server = Mariadb::primary(&[]).await.unwrap();
+    let scratch = Scratch::on(&server.address()).await;
+    scratch
+        .sql("CREATE TABLE account (id INT PRIMARY KEY, cents BIGINT)")
+        .await;
+    let (fence, store) = (
+        MysqlFence::connect(&scratch.url()).await.unwrap(),
+        scratch.store().await,
+    );
+    let told = async || {
+        let findings = store.examine().await.unwrap();
+        findings.into_iter().find(|finding| finding.subject == "guards")
+    };
+    let set = |format: &str| format!("SET GLOBAL binlog_format = {format}");
+    server.execute(&set("MIXED")).await.unwrap();
+    assert_eq!(told().await, None, "there is no guard yet");
+    fence.guard("account", &ledger()).await.unwrap();
+    assert_eq!(fence.log_has_statements().await, Ok(true));
+    let finding = told().await.unwrap();
+    assert_eq!(finding.verdict, Verdict::Warning, "{finding:?}");
+    server.execute(&set("ROW")).await.unwrap();
+    assert_eq!(fence.log_has_statements().await, Ok(false));
+    assert_eq!(told().await, None);
 }

@@ -41,11 +41,15 @@ impl FencePlace {
             #[cfg(feature = "mysql")]
             Some("mysql" | "mariadb") => {
                 let fence = super::place::mysql(&url).await?;
+                let replicas = match fence.log_has_statements().await.map_err(super::refusal)? {
+                    true => REPLICAS_JUDGE,
+                    false => "",
+                };
                 fence
                     .guard(&table.table, resource)
                     .await
                     .map_err(super::refusal)?;
-                Ok(sessions_that_show_the_term(resource, table))
+                Ok(sessions_that_show_the_term(resource, table, replicas))
             }
             _ => Err(unguardable(resource.as_str(), table)),
         }
@@ -122,11 +126,20 @@ fn transactions_that_entered(resource: &ResourceName, table: &TableArguments) ->
     (told, in_json)
 }
 
+/// Where the binary log may have statements.
 #[cfg(feature = "mysql")]
-fn sessions_that_show_the_term(resource: &ResourceName, table: &TableArguments) -> (String, Value) {
+const REPLICAS_JUDGE: &str = "; the binary log may have statements (binlog_format), and a replica runs its own triggers for these: it \
+                              needs Tenure's tables and procedures, and whoever guards the table, or its replication ends";
+
+#[cfg(feature = "mysql")]
+fn sessions_that_show_the_term(
+    resource: &ResourceName,
+    table: &TableArguments,
+    replicas: &str,
+) -> (String, Value) {
     let told = format!(
         "table \"{}\": refuses every session that does not show the term that has claimed \"{resource}\"; call \
-         tenure_enter_1(resource, lease, token) first in each transaction that writes",
+         tenure_enter_1(resource, lease, token) first in each transaction that writes{replicas}",
         table.table
     );
     let in_json = serde_json::json!({"table": table.table, "resource": resource.as_str(), "guarded": true});

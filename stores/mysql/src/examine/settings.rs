@@ -28,11 +28,30 @@ impl Site {
                 "set binlog_format to ROW or MIXED",
             ));
         }
+        if server.logs_statements() {
+            findings.extend(self.examine_guards().await);
+        }
         if server.is_mariadb() {
             findings.extend(self.examine_statement_timeout().await);
         }
         findings.push(self.examine_clock().await);
         findings
+    }
+
+    /// What guards do where a replica applies statements; nothing where no guard is seen.
+    async fn examine_guards(&self) -> Option<Finding> {
+        let asked = "SELECT COUNT(*) FROM information_schema.TRIGGERS WHERE LOCATE('tenure_admit_', ACTION_STATEMENT) > 0";
+        match self.ask(Deed::Read, "its guards", asked).await {
+            Ok(rows) => (rows.first().and_then(|row| number(row, 0)) > Some(0)).then(|| {
+                warning(
+                    "guards",
+                    "the binary log may have statements (binlog_format), and a replica that applies one runs its own triggers: where it \
+                     has not this database, its procedures or the definer, replication ends at the first write to a guarded table",
+                    "set binlog_format to ROW, or see to it that each replica has all of them",
+                )
+            }),
+            Err(error) => Some(unknown("guards", &error)),
+        }
     }
 
     async fn examine_clock(&self) -> Finding {

@@ -29,8 +29,9 @@ impl MysqlFence {
     ///
     /// A stale term is refused, whatever its session shows. But a session shows what it has shown last until it ends or is
     /// reset: on a connection that a pool hands on without resetting it, a program that does not enter at all may write
-    /// while the term that entered there before still holds the resource. `TRUNCATE`, and what a foreign key does to a
-    /// table by itself, fire no trigger.
+    /// while the term that entered there before still holds the resource. `TRUNCATE`, what a foreign key does to a
+    /// table by itself, and what replication applies as rows fire no trigger. Where it applies
+    /// [statements](Self::log_has_statements), the replica's own triggers judge.
     ///
     /// `table` is a name in the database of the fence, or `database.table`; each as it is, or in the server's quotes, as a name
     /// with a dot must be.
@@ -77,6 +78,17 @@ impl MysqlFence {
             site.alter(&subject, &statements).await
         })
         .await
+    }
+
+    /// Whether the binary log may have statements, as it has by MariaDB's default (`binlog_format = MIXED`). Whoever applies one runs the
+    /// triggers of his own [guards](Self::guard), which judge as here: for that a replica needs the database of the fence,
+    /// its procedures and the account that has guarded the table, as well as the table, or its replication ends there.
+    ///
+    /// # Errors
+    /// [`FenceError::Store`]: the server does not answer.
+    pub async fn log_has_statements(&self) -> Result<bool, FenceError> {
+        self.at_site(|site| async move { Ok(site.server().await?.logs_statements()) })
+            .await
     }
 
     /// Removes what [`guard`](Self::guard) has made, if it is there.

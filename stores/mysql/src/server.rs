@@ -20,7 +20,7 @@ const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version',
      'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'innodb_flush_method', 'log_bin', 'sync_binlog', 'binlog_format', \
      'hostname', 'port', 'server_id', \
      'wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode', \
-     'group_replication_consistency', 'max_connections', \
+     'group_replication_consistency', 'max_connections', 'max_allowed_packet', \
      'rpl_semi_sync_master_timeout', 'rpl_semi_sync_source_timeout', 'rpl_semi_sync_master_wait_point', \
      'rpl_semi_sync_source_wait_point', 'rpl_semi_sync_master_wait_no_slave', 'rpl_semi_sync_source_wait_no_replica')";
 const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slave_running', 'Slaves_running', \
@@ -132,7 +132,7 @@ impl Server {
         self.said.get(name).map_or("", String::as_str)
     }
 
-    fn number(&self, name: &str) -> Option<i64> {
+    pub(crate) fn number(&self, name: &str) -> Option<i64> {
         self.word(name).parse().ok()
     }
 

@@ -24,3 +24,12 @@ async fn clock_and_distance_of_a_mysql_are_told_of() {
     let told = finding(&store, "round trip").await;
     assert_eq!(told.verdict, Verdict::Warning, "{told:?}");
 }
+
+/// The server would end the connection at such a renewal, each time, for all the leases of the batch.
+#[tokio::test]
+async fn mysql_that_takes_small_packets_alone_is_told_of() {
+    let server = Mariadb::with_settings(&["max-allowed-packet=1M"]).await.unwrap();
+    let store = Scratch::on(&server.address()).await.store().await;
+    let told = finding(&store, "packets").await;
+    assert_eq!(told.verdict, Verdict::Warning, "{told:?}");
+}

@@ -10,6 +10,9 @@ use tenure_remote::clock::{Ahead, finding};
 /// A statement that may not take so long would be cut while it waits for a row, or for transactions that have entered.
 const STATEMENT_TIMEOUT_MIN_MS: i64 = 5_000;
 
+/// A whole batch of renewals of leases with long names, and something more.
+const PACKET_BYTES_MIN: i64 = 2 << 20;
+
 impl Site {
     /// The settings that change how leases behave.
     pub(super) async fn examine_settings(&self, server: &Server) -> Vec<Finding> {
@@ -26,6 +29,16 @@ impl Site {
                 "binary log",
                 "binlog_format is STATEMENT: where there is a binary log, no lease can be written",
                 "set binlog_format to ROW or MIXED",
+            ));
+        }
+        if server.number("max_allowed_packet") < Some(PACKET_BYTES_MIN) {
+            findings.push(warning(
+                "packets",
+                format!(
+                    "max_allowed_packet is {}: a renewal of many leases may be 1.5 MB, and fails each time where it is larger",
+                    server.word("max_allowed_packet")
+                ),
+                "set max_allowed_packet to 2M or more",
             ));
         }
         if server.logs_statements() {

@@ -188,3 +188,21 @@ async fn guard_of_mysql_asks_the_marks_of_the_fence_that_has_made_it_last() {
     client.query_drop("SET @tenure_term = '9 nightly'").await.unwrap();
     client.query_drop(ADD).await.unwrap();
 }
+
+/// A pool may hand the connection on as it is: whoever has it next is not to write by what somebody else has entered with.
+#[tokio::test]
+async fn session_shows_no_term_after_the_fence_has_committed_in_mysql() {
+    let (scratch, fence) = fenced().await;
+    fence.guard("account", &ledger()).await.unwrap();
+    let term = term("nightly", 5);
+    fence.claim(&ledger(), &term).await.unwrap();
+    let mut client = scratch.client().await;
+    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+    fence.enter(&mut transaction, &ledger(), &term).await.unwrap();
+    transaction.query_drop(ADD).await.unwrap();
+    fence.commit(transaction, &ledger()).await.unwrap();
+    let error = client.query_drop(ADD).await.unwrap_err();
+    let refusal = fence.refusal(&ledger(), &term, &error).await.unwrap();
+    assert!(matches!(refusal, Some(FenceError::Unclaimed { .. })), "{error:?}");
+    assert_eq!(cents(&scratch).await, 1);
+}

@@ -90,7 +90,8 @@ impl MysqlFence {
         resource: &ResourceName,
     ) -> Result<(), FenceError> {
         let (subject, place) = (subject(resource), self.site.place());
-        let released = format!("RELEASE SAVEPOINT {}", entry(resource));
+        // The session stops to show the term as well: whoever has it next is not to write to guarded tables by that.
+        let released = format!("RELEASE SAVEPOINT {}; SET @tenure_term = NULL", entry(resource));
         let failed = match transaction.query_drop(released).await {
             Ok(()) => {
                 let committed = transaction.commit().await;

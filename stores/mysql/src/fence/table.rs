@@ -27,8 +27,8 @@ impl MysqlFence {
     /// term that holds `resource`: by [`enter`](Self::enter), by the procedure `tenure_enter_1`, or by
     /// `SET @tenure_term = '<token> <lease>'`. For the table's owner.
     ///
-    /// A stale term is refused, whatever its session shows. But a session shows what it has shown last until it ends or is
-    /// reset: on a connection that a pool hands on without resetting it, a program that does not enter at all may write
+    /// A stale term is refused, whatever its session shows. But a session shows what it has shown last until it ends, is reset or
+    /// [commits](Self::commit) by the fence: on a connection that a pool hands on without resetting it, a program that does not enter at all may write
     /// while the term that entered there before still holds the resource. `TRUNCATE`, what a foreign key does to a
     /// table by itself, and what replication applies as rows fire no trigger. Where it applies
     /// [statements](Self::log_has_statements), the replica's own triggers judge.

@@ -273,8 +273,8 @@ pub(super) const ROWS: &[Wrong] = &[
         "Y5",
         "src/fence/enter.rs",
         &[[
-            "let released = format!(\"RELEASE SAVEPOINT {}\", entry(resource));",
-            "let released = format!(\"DO 0 /* {} */\", entry(resource));",
+            "format!(\"RELEASE SAVEPOINT {}; SET",
+            "format!(\"DO 0 /* {} */; SET",
         ]],
         &["fence_endings::", "fence::"],
     ),

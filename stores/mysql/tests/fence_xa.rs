@@ -1,11 +1,12 @@
 //! The fence in a transaction that is prepared before it commits.
-use crate::common::{Scratch, family};
-use crate::fence::{fenced, ledger, term};
+use crate::common::{PATIENCE, Scratch, family};
+use crate::fence::{cents, fenced, ledger, term};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
 use tenure_conformance::wire::bounded;
 use tenure_core::{Claimed, Fault, Fence, FenceError, FencingToken};
-use tenure_testkit::SqlFamily;
+use tenure_mysql::MysqlFence;
+use tenure_testkit::{Mariadb, SqlFamily, eventually_async};
 
 /// Enters with the term's token, writes, and prepares; at this isolation.
 async fn prepared(scratch: &Scratch, isolation: &str, token: u64) -> Conn {
@@ -56,4 +57,27 @@ async fn prepared_xa_transaction_keeps_a_claim_waiting_at_serializable_and_below
             client.query_drop(&commit).await.unwrap();
         }
     }
+}
+
+/// What a server brings back when it starts again is prepared, and has the rows locked that it has changed, and the mark no more: the
+/// limit that README and `MysqlFence::enter` name, on both, at any isolation.
+#[tokio::test]
+async fn prepared_xa_transaction_keeps_no_claim_waiting_after_a_restart() {
+    let mut server = Mariadb::start().await.unwrap();
+    let scratch = Scratch::on(&server.address()).await;
+    scratch
+        .sql("CREATE TABLE account (id INT PRIMARY KEY, cents BIGINT); INSERT INTO account VALUES (1, 0)")
+        .await;
+    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    drop(prepared(&scratch, "SERIALIZABLE", 5).await);
+    server.restart().await.unwrap();
+    let raised = Claimed::Raised {
+        from: FencingToken::new(5).ok(),
+    };
+    let (ledger, later) = (ledger(), term("nightly", 9));
+    let claimed = eventually_async(PATIENCE, "a claim", || fence.claim(&ledger, &later)).await;
+    assert_eq!(claimed, raised);
+    scratch.sql(&format!("XA COMMIT '{}'", scratch.database)).await;
+    assert_eq!(cents(&scratch).await, 1);
 }

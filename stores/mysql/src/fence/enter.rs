@@ -20,9 +20,9 @@ impl MysqlFence {
     ///
     /// Enter the outermost transaction, not behind a savepoint, also not once more: rolling back to one takes the lock of an
     /// entry behind it back, and what is written after it is unfenced, but for [guarded](Self::guard) tables; and releasing one,
-    /// as nested blocks of a framework do, [`commit`](Self::commit) takes for the same. And in MariaDB not a transaction that is
-    /// prepared by `XA PREPARE`, below `SERIALIZABLE`: preparing gives shared locks back, and a later term may claim before
-    /// `XA COMMIT`.
+    /// as nested blocks of a framework do, [`commit`](Self::commit) takes for the same. And no branch of `XA`: what is prepared
+    /// outlives the server, and the lock of its entry does not. After a restart or a fail-over, and in MariaDB below `SERIALIZABLE` as
+    /// soon as it is prepared, a later term may claim before `XA COMMIT`.
     ///
     /// It is the very transaction that entered which must commit. Roll back after any error of the server, also of your own
     /// statements: some roll the whole transaction back (1213, the victim of a deadlock). And let no statement stand between

@@ -65,6 +65,7 @@ pub(crate) async fn open(url: StoreUrl) -> Result<Site, StoreError> {
     let server = site.recognise().await?;
     site.check_schema(&server).await?;
     site.check_engine().await?;
+    site.dial.refuse_division().await?;
     site.prove_watch().await?;
     Ok(site)
 }

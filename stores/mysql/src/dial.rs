@@ -1,8 +1,10 @@
 //! Making a connection: to the first of the host's addresses at which somebody answers.
 
 use crate::fault::{store_error, timed_out};
+use crate::greeting::{Greeted, greeted};
 use crate::lane::{Sessions, lock};
-use crate::session::Session;
+use crate::one_store::OneStore;
+use crate::session::{Session, farewell};
 use crate::short::ShortWay;
 use crate::url::{Encryption, StoreUrl};
 use mysql_async::{Conn, DriverError, Error, OptsBuilder, SslOpts};
@@ -11,7 +13,7 @@ use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tenure_core::{Fault, StoreError};
-use tenure_remote::Deed;
+use tenure_remote::{Deed, none_lets_in};
 use tokio::net::lookup_host;
 
 /// After what silence the system asks whether the other side is still there.
@@ -32,6 +34,7 @@ pub(crate) struct Dial {
     pub(crate) time_max: Duration,
     /// Which of the host's addresses answered last.
     answered: Mutex<Option<IpAddr>>,
+    pub(crate) store: OneStore,
 }
 
 impl Dial {
@@ -41,25 +44,47 @@ impl Dial {
             url,
             time_max,
             answered: Mutex::default(),
+            store: OneStore::default(),
         }
     }
 
     /// Connects.
     ///
     /// # Errors
-    /// Not applied: nothing was asked yet.
+    /// As [`Dial::open_greeted`].
     pub(crate) async fn open(&self, what: &str) -> Result<Conn, StoreError> {
+        Ok(self.open_greeted(what).await?.conn)
+    }
+
+    /// Connects, to nobody but the store that was connected to first.
+    ///
+    /// # Errors
+    /// Not applied: nothing was asked yet.
+    async fn open_greeted(&self, what: &str) -> Result<Greeted, StoreError> {
         let began = Instant::now();
+        let mut addresses = self.addresses(what).await?;
+        let answered = self.answered();
+        addresses.sort_by_key(|address| answered != Some(*address));
+        self.open_at(&addresses, self.time_max.saturating_sub(began.elapsed()), what)
+            .await
+    }
+
+    /// The addresses of the host.
+    ///
+    /// # Errors
+    /// As [`Dial::open_greeted`].
+    pub(crate) async fn addresses(&self, what: &str) -> Result<Vec<IpAddr>, StoreError> {
         let found = lookup_host((self.url.host.as_str(), self.url.port));
         let found = tokio::time::timeout(self.time_max, found)
             .await
             .map_err(|_late| timed_out(Deed::Read, what, &self.place, self.time_max))?
             .map_err(|error| store_error(&error.into(), Deed::Read, what, &self.place))?;
-        let mut addresses: Vec<IpAddr> = found.map(|found| found.ip()).collect();
-        let answered = *lock(&self.answered);
-        addresses.sort_by_key(|address| answered != Some(*address));
-        self.open_at(&addresses, self.time_max.saturating_sub(began.elapsed()), what)
-            .await
+        Ok(found.map(|found| found.ip()).collect())
+    }
+
+    /// Which of the addresses answered last.
+    pub(crate) fn answered(&self) -> Option<IpAddr> {
+        *lock(&self.answered)
     }
 
     /// Has the next dial begin with whichever address the name leads to first.
@@ -67,48 +92,62 @@ impl Dial {
         *lock(&self.answered) = None;
     }
 
-    /// Connects to the first of these addresses at which somebody answers, each within its share of the time. The driver would
-    /// wait at one that is dead, as those of a family that leads nowhere are, until none was left for the others.
-    async fn open_at(
+    /// Connects to the first of these addresses at which somebody of the store answers, each within its share of the time. The driver
+    /// would wait at one that is dead, as those of a family that leads nowhere are, until none was left for the others.
+    pub(crate) async fn open_at(
         &self,
         addresses: &[IpAddr],
         time_max: Duration,
         what: &str,
-    ) -> Result<Conn, StoreError> {
+    ) -> Result<Greeted, StoreError> {
         let share = time_max / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
-        let mut failed = StoreError::not_applied(
-            Fault::Unreachable,
-            format!("{what} at {}: the host has no address", self.place),
-        );
+        let failed_by =
+            |fault, why: String| StoreError::not_applied(fault, format!("{what} at {}: {why}", self.place));
+        let mut failed = Vec::new();
         for address in addresses {
-            match tokio::time::timeout(share, self.login(*address)).await {
-                Ok(Ok(conn)) => {
-                    *lock(&self.answered) = Some(*address);
-                    return Ok(conn);
-                }
+            match tokio::time::timeout(share, self.greet(*address)).await {
+                Ok(Ok(greeted)) => match self.store.check(*address, greeted.store) {
+                    Ok(()) => {
+                        *lock(&self.answered) = Some(*address);
+                        return Ok(greeted);
+                    }
+                    Err(why) => {
+                        farewell(greeted.conn);
+                        failed.push(failed_by(Fault::AnotherStore, why));
+                    }
+                },
                 Ok(Err(error)) => {
-                    failed = store_error(&error, Deed::Read, what, &self.place);
+                    let told = store_error(&error, Deed::Read, what, &self.place);
                     if matches!(error, Error::Server(_)) {
                         // It is the server that was looked for, and has said what is wrong.
-                        return Err(failed);
+                        return Err(told);
                     }
+                    failed.push(told);
                 }
-                Err(_late) => failed = timed_out(Deed::Read, what, &self.place, share),
+                Err(_late) => failed.push(timed_out(Deed::Read, what, &self.place, share)),
             }
         }
-        Err(failed)
+        if failed.is_empty() {
+            failed.push(failed_by(
+                Fault::Unreachable,
+                "the host has no address".to_owned(),
+            ));
+        }
+        Err(none_lets_in(failed))
     }
 
-    async fn login(&self, address: IpAddr) -> Result<Conn, Error> {
+    /// Connects, and has the server say whose tables it has before it is asked anything else.
+    pub(crate) async fn greet(&self, address: IpAddr) -> Result<Greeted, Error> {
         let at = |encryption| self.options(encryption).resolved_ips(Some(vec![address]));
-        match Conn::new(at(self.url.encryption)).await {
+        let conn = match Conn::new(at(self.url.encryption)).await {
             Err(Error::Driver(DriverError::NoClientSslFlagFromServer))
                 if self.url.encryption == Encryption::Preferred =>
             {
-                Conn::new(at(Encryption::Disabled)).await
+                Conn::new(at(Encryption::Disabled)).await?
             }
-            answer => answer,
-        }
+            answer => answer?,
+        };
+        greeted(conn).await
     }
 
     /// Connects, and makes the session ready for the requests of these lanes: who is handed one out has no more to wait for than
@@ -117,8 +156,9 @@ impl Dial {
     /// # Errors
     /// Not applied: nothing was asked yet.
     pub(crate) async fn session(&self, sessions: Sessions, what: &str) -> Result<Session, StoreError> {
-        let mut session = Session::new(self.open(what).await?);
-        if sessions == Sessions::WithShortWay {
+        let Greeted { conn, is_fit, .. } = self.open_greeted(what).await?;
+        let mut session = Session::new(conn);
+        if is_fit && sessions == Sessions::WithShortWay {
             session.short_way = tokio::time::timeout(self.time_max, ShortWay::open(session.conn()))
                 .await
                 .map_err(|_late| timed_out(Deed::Read, what, &self.place, self.time_max))?
@@ -187,7 +227,7 @@ mod tests {
         let dial = Dial::new(url, TIME_MAX);
         let addresses = [IpAddr::V4(dead), IpAddr::V4(Ipv4Addr::LOCALHOST)];
         let opened = dial.open_at(&addresses, TIME_MAX, "a dial").await;
-        assert!(opened.is_ok(), "{opened:?}");
-        assert_eq!(*super::lock(&dial.answered), Some(addresses[1]));
+        assert!(opened.is_ok(), "{:?}", opened.err());
+        assert_eq!(dial.answered(), Some(addresses[1]));
     }
 }

@@ -72,6 +72,11 @@ const LATER: &str = include_str!("sql/later.sql");
 
 const SETUP: &str = include_str!("sql/setup.sql");
 
+/// Gives the tables a number, by which whoever is connected tells a server that has others: a second row, of which an earlier Tenure
+/// knows nothing. Put together first, so that a log of statements has it as well, and not how it was come by.
+const STORE_NUMBER: &str = "SET @tenure_store = 1 + CAST(CONV(LEFT(SHA2(CONCAT(UUID(), RAND()), 256), 8), 16, 10) AS UNSIGNED) % 2147483647; \
+     INSERT INTO tenure_setup (one, version) VALUES (2, @tenure_store) ON DUPLICATE KEY UPDATE version = version";
+
 /// The server's clock in microseconds since 1970. Of UTC and not of `NOW`, which a session's time zone changes. As a
 /// statement of its own in a procedure it is of the moment at which that statement begins.
 pub(crate) const NOW_US: &str =
@@ -135,6 +140,7 @@ pub(crate) fn statements() -> Vec<String> {
         }
     }
     made.push(filled(SETUP));
+    made.push(STORE_NUMBER.to_owned());
     made.push(format!(
         "INSERT INTO tenure_setup (one, version) VALUES (1, {VERSION}) ON DUPLICATE KEY UPDATE version = GREATEST(version, {VERSION})"
     ));

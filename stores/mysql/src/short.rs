@@ -5,9 +5,7 @@
 //! What such a statement has done it proves; whatever else it meets it leaves as it is, and the procedure decides.
 
 use crate::fault::{ends_connection, is_going};
-use crate::row::number;
 use crate::schema::{VERSION, code, filled};
-use crate::server::MARIADB_MIN;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Params, Row, Statement, Value};
 use tenure_core::{Acquire, Release};
@@ -15,7 +13,7 @@ use tenure_core::{Acquire, Release};
 /// What the procedures settle by themselves, each in its call, and a prepared statement cannot, is asked once: nobody else
 /// changes this session. Where the server's number of it is not the one that it was greeted with, somebody stands between, who
 /// may give the next statement another session. A binary log of statements would have a replica judge by its own settings.
-const FIT: &str = "SELECT @@SESSION.autocommit = 1 AND @@in_transaction = 0 AND @@SESSION.character_set_client = 'utf8mb4' \
+pub(crate) const FIT: &str = "@@SESSION.autocommit = 1 AND @@in_transaction = 0 AND @@SESSION.character_set_client = 'utf8mb4' \
      AND @@SESSION.character_set_connection = 'utf8mb4' AND (@@GLOBAL.log_bin = 0 OR @@SESSION.binlog_format <> 'STATEMENT') \
      AND FIND_IN_SET('STRICT_TRANS_TABLES', @@SESSION.sql_mode) > 0 \
      AND FIND_IN_SET('EMPTY_STRING_IS_NULL', @@SESSION.sql_mode) = 0 \
@@ -87,16 +85,12 @@ pub(crate) enum ShortWay {
 }
 
 impl ShortWay {
-    /// Looks at a session in which nothing was asked yet, and prepares the statements if it is fit for them. Whatever the server
-    /// refuses of that, as it keeps no more statements or the role may not write, the procedures will tell if it is wrong.
+    /// Prepares the statements in a session that is [fit](FIT) for them. Whatever the server refuses of that, as it keeps no more
+    /// statements or the role may not write, the procedures will tell if it is wrong.
     ///
     /// # Errors
     /// The connection is of no use.
     pub(crate) async fn open(conn: &mut Conn) -> Result<Self, Error> {
-        // Nothing is asked of a MySQL, whose versions have lower numbers; one with a higher refuses the question.
-        if conn.server_version() < MARIADB_MIN {
-            return Ok(Self::Closed);
-        }
         match Self::prepared(conn).await {
             Err(Error::Server(answer)) if !is_going(answer.code) => Ok(Self::Closed),
             prepared => prepared,
@@ -104,10 +98,6 @@ impl ShortWay {
     }
 
     async fn prepared(conn: &mut Conn) -> Result<Self, Error> {
-        let fit: Option<Row> = conn.query_first(format!("{FIT}{}", conn.id())).await?;
-        if fit.and_then(|row| number(&row, 0)) != Some(1) {
-            return Ok(Self::Closed);
-        }
         Ok(Self::Open {
             take: conn.prep(take()).await?,
             vacate: conn.prep(vacate()).await?,

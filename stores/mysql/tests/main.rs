@@ -6,6 +6,7 @@ mod common;
 mod conformance;
 mod connect;
 mod examination;
+mod exchanged;
 mod faults;
 mod fence;
 mod fence_bumps;

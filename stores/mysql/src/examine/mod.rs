@@ -24,6 +24,7 @@ impl Site {
     /// Only if the server does not answer at all.
     pub(crate) async fn examine(&self) -> Result<Vec<Finding>, StoreError> {
         let mut findings = vec![self.round_trip().await?];
+        findings.extend(self.dial.examine_addresses().await);
         match self.server().await {
             Ok(server) => {
                 findings.push(match server.durability() {

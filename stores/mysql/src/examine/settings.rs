@@ -19,9 +19,14 @@ impl Site {
         let mut findings = vec![good(
             "server",
             format!(
-                "{}, {} connections at most",
+                "{}, {} connections at most, {}",
                 server.word("version"),
-                server.word("max_connections")
+                server.word("max_connections"),
+                self.dial.store.number().map_or_else(
+                    || "store without a number (made by an earlier Tenure; `tenure store init` gives one)"
+                        .to_owned(),
+                    |number| format!("store {number}")
+                )
             ),
         )];
         if server.word("binlog_format") == "STATEMENT" {

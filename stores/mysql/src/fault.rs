@@ -152,7 +152,8 @@ fn by_answer(answer: &ServerError) -> (Fault, Certainty, String) {
         1205 => refused(
             Fault::Busy,
             format!(
-                "{told}; another transaction keeps the row locked, look in information_schema.innodb_trx for it"
+                "{told}; another transaction keeps the row locked, look in information_schema.innodb_trx for it; or somebody the \
+                 table, as a dump without --single-transaction (LOCK TABLES), FLUSH TABLES WITH READ LOCK and ALTER TABLE do"
             ),
         ),
         // Two that met, also (1062) at a row that neither had found, or (1020) a record that changed since the transaction began

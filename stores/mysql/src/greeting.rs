@@ -8,6 +8,11 @@ use crate::short::FIT;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Row};
 
+/// How long a request waits for a table that somebody keeps locked, in seconds: the least that both servers know. By itself MySQL
+/// waits for a year, and goes on when nobody waits for the answer any more: each request that is given up would leave a session
+/// there, and a lease be granted at last to who is gone.
+const TABLE_WAIT_S: u32 = 1;
+
 /// The number that the set-up has given its tables.
 const STORE_NUMBER: &str = "(SELECT version FROM tenure_setup WHERE one = 2)";
 
@@ -20,7 +25,8 @@ pub(crate) struct Greeted {
     pub(crate) is_fit: bool,
 }
 
-/// Asks.
+/// Asks, and has requests of this session wait for no table for long. But for a session that is not the client's own: behind a
+/// pooler another program has it next.
 ///
 /// # Errors
 /// The connection is of no use, or its server cannot be told from another.
@@ -29,8 +35,10 @@ pub(crate) async fn greeted(mut conn: Conn) -> Result<Greeted, Error> {
     // Nothing of the short way is asked of a MySQL, whose versions have lower numbers; one with a higher refuses the question.
     let mut fit = (conn.server_version() >= MARIADB_MIN).then(|| format!("{FIT}{id}"));
     loop {
+        // Reading comes first: a pooler goes by how a request begins.
         let asked = format!(
-            "SELECT {STORE_NUMBER}, {} {ALL_ROWS}",
+            "SELECT {STORE_NUMBER}, {} {ALL_ROWS}; SET SESSION lock_wait_timeout = CAST(IF(CONNECTION_ID() = {id}, {TABLE_WAIT_S}, \
+             @@SESSION.lock_wait_timeout) AS UNSIGNED)",
             fit.as_deref().unwrap_or("0")
         );
         let told: Option<Row> = match conn.query_first(asked).await {

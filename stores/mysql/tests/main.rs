@@ -20,6 +20,7 @@ mod galera;
 mod groups;
 mod killed_statement;
 mod locked_rows;
+mod locked_tables;
 mod machine;
 mod replicas;
 mod sessions;

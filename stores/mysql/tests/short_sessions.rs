@@ -281,7 +281,7 @@ async fn carried(
 }
 
 /// What greets with a number of the session that is its own, as a pooler does.
-async fn pooler(address: String) -> String {
+pub(super) async fn pooler(address: String) -> String {
     between(address, |packet| {
         // The first packet of all: whatever else a server sends answers a packet, and has a number above its.
         let greets = packet.sender == Sender::Server && packet.bytes[3] == 0;

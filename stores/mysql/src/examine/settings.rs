@@ -13,6 +13,9 @@ const STATEMENT_TIMEOUT_MIN_MS: i64 = 5_000;
 /// A whole batch of renewals of leases with long names, and something more.
 const PACKET_BYTES_MIN: i64 = 2 << 20;
 
+/// Longest wait for a table that leaves few sessions behind, in seconds.
+const TABLE_WAIT_MAX_S: i64 = 10;
+
 impl Site {
     /// The settings that change how leases behave.
     pub(super) async fn examine_settings(&self, server: &Server) -> Vec<Finding> {
@@ -52,6 +55,7 @@ impl Site {
         if server.is_mariadb() {
             findings.extend(self.examine_statement_timeout().await);
         }
+        findings.extend(self.examine_table_locks().await);
         findings.push(self.examine_clock().await);
         findings
     }
@@ -70,6 +74,27 @@ impl Site {
             }),
             Err(error) => Some(unknown("guards", &error)),
         }
+    }
+
+    /// How long a request waits for a table that somebody keeps locked: a moment where the session is this program's own, and otherwise
+    /// as the server says.
+    async fn examine_table_locks(&self) -> Option<Finding> {
+        const SUBJECT: &str = "table locks";
+        let asked = "SELECT @@SESSION.lock_wait_timeout";
+        let wait_s = match self.ask(Deed::Read, "its limit on waits", asked).await {
+            Ok(rows) => rows.first().and_then(|row| number(row, 0)).unwrap_or_default(),
+            Err(error) => return Some(unknown(SUBJECT, &error)),
+        };
+        (wait_s > TABLE_WAIT_MAX_S).then(|| {
+            warning(
+                SUBJECT,
+                format!(
+                    "sessions are shared out here, and wait for a locked table for {wait_s} s (lock_wait_timeout): while a dump or ALTER \
+                     TABLE keeps one locked, each request that is given up leaves a session that waits on, and may be done later"
+                ),
+                "set lock_wait_timeout to 2 for Tenure's user (init_connect, or the pooler), and give it MAX_USER_CONNECTIONS",
+            )
+        })
     }
 
     async fn examine_clock(&self) -> Finding {

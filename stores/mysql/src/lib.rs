@@ -7,6 +7,7 @@
 mod acquire;
 mod connect;
 mod dial;
+mod durability;
 mod examine;
 mod fault;
 mod fence;

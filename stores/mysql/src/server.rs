@@ -4,16 +4,13 @@ use crate::row::{number, text};
 use crate::site::Site;
 use mysql_async::Row;
 use std::collections::BTreeMap;
-use tenure_core::{Durability, Fault, StoreError};
+use tenure_core::{Fault, StoreError};
 use tenure_remote::Deed;
 
 /// Oldest servers that have all that the statements use: checks, `SKIP LOCKED`, `JSON_TABLE`, and procedures that are
 /// created only where they are missing.
 const MYSQL_MIN: (u16, u16, u16) = (8, 0, 29);
 pub(crate) const MARIADB_MIN: (u16, u16, u16) = (10, 6, 0);
-
-/// Semi-synchronous replication goes on without its replicas after this time-out; a day is for ever.
-const SEMI_SYNC_TIMEOUT_MIN_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// What is asked of a server; none of it needs a privilege. Names that a server does not know are not answered.
 const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', 'innodb_read_only', 'autocommit', \
@@ -52,10 +49,10 @@ const WAITS_FOR_BACKLOG: [&str; 4] = [
 /// A server's settings and state, by their names in small letters.
 pub(crate) struct Server {
     said: BTreeMap<String, String>,
-    replicas: i64,
-    followed: i64,
+    pub(crate) replicas: i64,
+    pub(crate) followed: i64,
     /// Whether this role is kept from seeing the one or the other.
-    hidden: bool,
+    pub(crate) hidden: bool,
     /// Its state and its role, where it is set to be of a group.
     member: Option<String>,
 }
@@ -136,7 +133,7 @@ impl Server {
         self.word(name).parse().ok()
     }
 
-    fn is_on(&self, name: &str) -> bool {
+    pub(crate) fn is_on(&self, name: &str) -> bool {
         matches!(self.word(name).to_ascii_uppercase().as_str(), "1" | "ON" | "YES")
     }
 
@@ -210,71 +207,6 @@ impl Server {
         }
         None
     }
-
-    /// What an acknowledged write survives.
-    pub(crate) fn durability(&self) -> Durability {
-        // 3 does what 1 does, in the order of older servers.
-        if !matches!(self.number("innodb_flush_log_at_trx_commit"), Some(1 | 3)) {
-            return Durability::FenceOnly(
-                "innodb_flush_log_at_trx_commit is not 1: a crash can take acknowledged leases back, and two may lead",
-            );
-        }
-        if self.is_on("log_bin") && self.number("sync_binlog") != Some(1) {
-            return Durability::FenceOnly(
-                "there is a binary log and sync_binlog is not 1: a crash can take acknowledged leases back, and two may lead",
-            );
-        }
-        // Only a MySQL can be told to write none, and says so.
-        if self.word("innodb_redo_log_enabled").eq_ignore_ascii_case("OFF") {
-            return Durability::FenceOnly(
-                "the redo log is off: a crash can take back or damage acknowledged leases, and two may lead; ALTER INSTANCE ENABLE \
-                 INNODB REDO_LOG",
-            );
-        }
-        let doublewrite = self.word("innodb_doublewrite").to_ascii_uppercase();
-        let whole = matches!(doublewrite.as_str(), "1" | "ON" | "FAST" | "DETECT_AND_RECOVER");
-        let method = self.word("innodb_flush_method").to_ascii_lowercase();
-        if !whole || ["nosync", "littlesync"].contains(&method.as_str()) {
-            return Durability::FenceOnly(
-                "innodb_doublewrite is off, or innodb_flush_method is nosync or littlesync: a crash can damage or take back acknowledged \
-                 leases, and two may lead",
-            );
-        }
-        if self.replicas > 0 && !self.waits_for_replicas() {
-            return Durability::FenceOnly(
-                "a replica follows asynchronously, or semi-synchronously for a time only: a fail-over to it can take acknowledged \
-                 leases back, and two may lead; use semi-synchronous replication for each, with AFTER_SYNC, a time-out of a day, \
-                 and waiting also while there is no replica",
-            );
-        }
-        // The one is of a single connection, and off also while whom it follows is away; the other counts those that apply, of all.
-        let applies = self.is_on("slave_running") || self.number("slaves_running") > Some(0);
-        if applies || self.followed > 0 {
-            return Durability::FenceOnly(
-                "this server follows another and takes writes as well: leases that are taken at both are two leases",
-            );
-        }
-        if self.hidden {
-            return Durability::FenceOnly(
-                "this role is not shown whether a replica follows asynchronously, or whom the server follows: then two may lead after a \
-                 fail-over; GRANT PROCESS ON *.*, and SELECT ON performance_schema.replication_connection_status",
-            );
-        }
-        Durability::Safe
-    }
-
-    /// Whether what is confirmed is at a replica, and none follows that it need not be at.
-    fn waits_for_replicas(&self) -> bool {
-        [("master", "slave"), ("source", "replica")]
-            .iter()
-            .any(|(role, other)| {
-                self.is_on(&format!("rpl_semi_sync_{role}_status"))
-                    && self.number(&format!("rpl_semi_sync_{role}_clients")) >= Some(self.replicas)
-                    && self.is_on(&format!("rpl_semi_sync_{role}_wait_no_{other}"))
-                    && self.word(&format!("rpl_semi_sync_{role}_wait_point")) == "AFTER_SYNC"
-                    && self.number(&format!("rpl_semi_sync_{role}_timeout")) >= Some(SEMI_SYNC_TIMEOUT_MIN_MS)
-            })
-    }
 }
 
 /// The numbers at the begin of a version.
@@ -289,15 +221,12 @@ fn numbers(version: &str) -> Option<(u16, u16, u16)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Server, WAITS_FOR_BACKLOG};
-    use tenure_core::{Durability, Fault};
-
+impl Server {
     /// A MySQL that will do, but for these settings.
-    fn server(settings: &[(&str, &str)]) -> Server {
+    pub(crate) fn saying(settings: &[(&str, &str)]) -> Self {
         let sound = [("version", "8.0.36"), ("autocommit", "ON"), ("read_only", "OFF")];
         let said = sound.iter().chain(settings);
-        Server {
+        Self {
             said: said
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
@@ -307,60 +236,17 @@ mod tests {
             member: None,
         }
     }
+}
 
-    #[test]
-    fn mysql_that_keeps_its_writes_from_the_disk_is_for_the_fence_alone() {
-        let durability = |setting: &[(&'static str, &'static str)]| {
-            let sound = [
-                ("innodb_flush_log_at_trx_commit", "1"),
-                ("innodb_doublewrite", "ON"),
-            ];
-            server(&[&sound[..], setting].concat()).durability()
-        };
-        for sound in [&[][..], &[("innodb_redo_log_enabled", "ON")]] {
-            assert_eq!(durability(sound), Durability::Safe);
-        }
-        let durability_of = |setting, value| durability(&[(setting, value)]);
-        for (off, said) in [
-            (durability_of("innodb_redo_log_enabled", "OFF"), "redo log"),
-            (durability_of("innodb_flush_method", "nosync"), "nosync"),
-            (durability_of("innodb_flush_method", "littlesync"), "littlesync"),
-        ] {
-            assert!(
-                matches!(off, Durability::FenceOnly(why) if why.contains(said)),
-                "{off:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn mysql_that_follows_another_is_for_the_fence_alone() {
-        let durability = |running: &[(&'static str, &'static str)]| {
-            let sound = [
-                ("innodb_flush_log_at_trx_commit", "1"),
-                ("innodb_doublewrite", "ON"),
-            ];
-            server(&[&sound[..], running].concat()).durability()
-        };
-        let off = ("slave_running", "OFF");
-        assert_eq!(durability(&[off, ("slaves_running", "0")]), Durability::Safe);
-        for running in [
-            &[("slave_running", "ON")][..],
-            // By a connection that has a name, or whose other end is away.
-            &[off, ("slaves_running", "1")],
-        ] {
-            let told = durability(running);
-            assert!(
-                matches!(told, Durability::FenceOnly(why) if why.contains("follows another")),
-                "{told:?}"
-            );
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use super::{Server, WAITS_FOR_BACKLOG};
+    use tenure_core::Fault;
 
     #[test]
     fn member_of_a_group_that_is_not_its_primary_is_refused() {
         let member = |member: Option<&str>| {
-            let group = server(&[
+            let group = Server::saying(&[
                 ("group_replication_group_name", "of one"),
                 ("group_replication_single_primary_mode", "ON"),
                 ("group_replication_consistency", WAITS_FOR_BACKLOG[0]),
@@ -384,7 +270,7 @@ mod tests {
 
     #[test]
     fn mysql_that_is_too_old_is_refused_by_its_version() {
-        let unfit = |version| server(&[("version", version)]).unfit();
+        let unfit = |version| Server::saying(&[("version", version)]).unfit();
         for version in [
             "8.0.29",
             "8.4.0",
@@ -411,9 +297,9 @@ mod tests {
 
     #[test]
     fn group_whose_new_primary_does_not_wait_for_its_backlog_is_refused() {
-        assert_eq!(server(&[]).unfit(), None);
+        assert_eq!(Server::saying(&[]).unfit(), None);
         let group = |mode, consistency| {
-            let group = server(&[
+            let group = Server::saying(&[
                 (
                     "group_replication_group_name",
                     "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa",

@@ -30,7 +30,7 @@ impl MysqlStore {
     ///
     /// # Errors
     /// [`StoreError`], not applied, after 5 s at most, and without the password: [`Fault::Invalid`] for a URL that cannot
-    /// be read, [`Fault::Unreachable`] or [`Fault::TimedOut`] if no server answers, [`Fault::Unauthenticated`],
+    /// be read, or whose host has addresses of several stores, [`Fault::Unreachable`] or [`Fault::TimedOut`] if no server answers, [`Fault::Unauthenticated`],
     /// [`Fault::Forbidden`], [`Fault::ReadOnly`] for a server that takes no writes, [`Fault::Unsupported`] for one that is
     /// too old or shares its writes with others, and for tables that were not set up or are another program's.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {

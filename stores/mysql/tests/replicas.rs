@@ -194,28 +194,35 @@ async fn role_that_may_not_see_replicas_of_mysql_is_told_so_and_what_would_show_
     let primary = Mariadb::primary(&[]).await.unwrap();
     let scratch = Scratch::on(&primary.address()).await;
     let database = &scratch.database;
-    let user = format!(
-        "CREATE USER service IDENTIFIED BY 'x'; GRANT EXECUTE ON {database}.* TO service; \
-         GRANT SELECT, INSERT, UPDATE ON {database}.* TO service"
-    );
-    scratch.sql(&user).await;
-    let durability = async || {
-        let url = primary.uri_as("service", "x", database);
+    let durability = async |user: &str| {
+        let url = primary.uri_as(user, "x", database);
         MysqlStore::connect(&url).await.unwrap().traits().durability
     };
-    if primary.family() == SqlFamily::Mysql {
-        let told = durability().await;
-        assert!(
-            matches!(told, Durability::FenceOnly(why) if why.contains("GRANT PROCESS")),
-            "{told:?}"
+    let shown = [
+        "GRANT PROCESS ON *.* TO ",
+        "GRANT SELECT ON performance_schema.replication_connection_status TO ",
+    ];
+    for (user, first, then) in [("one", shown[0], shown[1]), ("other", shown[1], shown[0])] {
+        let made = format!(
+            "CREATE USER {user} IDENTIFIED BY 'x'; GRANT EXECUTE ON {database}.* TO {user}; \
+             GRANT SELECT, INSERT, UPDATE ON {database}.* TO {user}"
         );
-        let grants = "GRANT PROCESS ON *.* TO service; \
-             GRANT SELECT ON performance_schema.replication_connection_status TO service";
-        scratch.sql(grants).await;
+        scratch.sql(&made).await;
+        if primary.family() == SqlFamily::Mysql {
+            // Neither shows what the other does.
+            for grant in [first, then] {
+                let told = durability(user).await;
+                assert!(
+                    matches!(told, Durability::FenceOnly(why) if why.contains("GRANT PROCESS")),
+                    "{told:?} before {grant}"
+                );
+                scratch.sql(&format!("{grant}{user}")).await;
+            }
+        }
+        assert_eq!(durability(user).await, Durability::Safe);
     }
-    assert_eq!(durability().await, Durability::Safe);
     let _replica = primary.replica(&[]).await.unwrap();
-    let told = durability().await;
+    let told = durability("one").await;
     assert!(
         matches!(told, Durability::FenceOnly(why) if why.contains("asynchronously")),
         "{told:?}"

@@ -26,6 +26,15 @@ async fn busy(client: &mut Conn) -> u64 {
     client.query_first(asked).await.unwrap().unwrap()
 }
 
+/// While whoever has locked the tables keeps them.
+async fn nobody_waits(looker: &mut Conn) {
+    let began = Instant::now();
+    while busy(looker).await > 0 {
+        assert!(began.elapsed() < PATIENCE, "they wait on");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// A server waits for a table for a year if it is let: each request that is given up would leave a session behind that waits on, until
 /// the server has none left for anybody, and when the lock is over the lease would be granted to who is gone.
 #[tokio::test]
@@ -46,11 +55,7 @@ async fn request_that_is_given_up_at_a_locked_table_leaves_no_session_and_is_not
             let answer = timeout(GIVEN_UP_AFTER, asking).await;
             assert!(answer.is_err(), "{lock}: {answer:?}");
         }
-        let began = Instant::now();
-        while busy(&mut looker).await > 0 {
-            assert!(began.elapsed() < PATIENCE, "they wait on: {lock}");
-            sleep(Duration::from_millis(50)).await;
-        }
+        nobody_waits(&mut looker).await;
         // Who waits for the answer is told before the store gives it up.
         let told = [
             bounded("an acquisition", store.acquire(&gone)).await.unwrap_err(),
@@ -72,6 +77,22 @@ async fn request_that_is_given_up_at_a_locked_table_leaves_no_session_and_is_not
         let renewed = store.renew(&beat).await.remove(0);
         assert!(renewed.is_ok(), "{renewed:?}");
     }
+}
+
+/// As while a dump is read back. Each try to connect would leave a session there.
+#[tokio::test]
+async fn dial_that_is_given_up_at_a_locked_table_of_mysql_leaves_no_session() {
+    let server = Mariadb::start().await.unwrap();
+    let scratch = Scratch::on(&server.address()).await;
+    let (mut locker, mut looker) = (scratch.client().await, scratch.client().await);
+    locker.query_drop("LOCK TABLES tenure_setup WRITE").await.unwrap();
+    for _dial in 0..3 {
+        let dialled = timeout(GIVEN_UP_AFTER, MysqlStore::connect(&scratch.url())).await;
+        assert!(dialled.is_err(), "{dialled:?}");
+    }
+    nobody_waits(&mut looker).await;
+    locker.query_drop("UNLOCK TABLES").await.unwrap();
+    scratch.store().await;
 }
 
 /// Its next user would be refused what it has always waited for. So the operator is told to say it for all sessions of this user.

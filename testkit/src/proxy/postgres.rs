@@ -174,6 +174,12 @@ pub(super) fn called(text: &str) -> String {
     if let Some((name, _)) = text.strip_prefix("/* ").and_then(|text| text.split_once(" */")) {
         return name.to_owned();
     }
+    // A hint calls nothing.
+    let unhinted = text.split_once(" /*+").and_then(|(before, hint)| {
+        let (_, after) = hint.split_once("*/")?;
+        Some(format!("{before}{after}"))
+    });
+    let text = unhinted.as_deref().unwrap_or(text);
     let before = text.split('(').next().unwrap_or_default();
     let called = before.rsplit([' ', '.']).next().unwrap_or_default();
     match called.is_empty() || before.len() == text.len() {

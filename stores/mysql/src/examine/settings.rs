@@ -19,19 +19,23 @@ const TABLE_WAIT_MAX_S: i64 = 10;
 impl Site {
     /// The settings that change how leases behave.
     pub(super) async fn examine_settings(&self, server: &Server) -> Vec<Finding> {
+        let store = self.dial.store.number();
         let mut findings = vec![good(
             "server",
             format!(
-                "{}, {} connections at most, {}",
+                "{}, {} connections at most{}",
                 server.word("version"),
                 server.word("max_connections"),
-                self.dial.store.number().map_or_else(
-                    || "store without a number (made by an earlier Tenure; `tenure store init` gives one)"
-                        .to_owned(),
-                    |number| format!("store {number}")
-                )
+                store.map_or_else(String::new, |number| format!(", store {number}"))
             ),
         )];
+        if store.is_none() {
+            findings.push(warning(
+                "store number",
+                "the tables have none, as an earlier Tenure has made them: another server at this address is not told from this one",
+                "run `tenure store init` as the owner, and start the candidates anew",
+            ));
+        }
         if server.word("binlog_format") == "STATEMENT" {
             findings.push(warning(
                 "binary log",

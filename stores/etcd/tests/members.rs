@@ -107,6 +107,8 @@ async fn members_of_different_clusters_are_refused() {
         let findings = store.examine().await.map_err(|error| error.to_string())?;
         let members = finding(&findings, "members");
         let is_told = members.detail.contains("is of cluster") && members.verdict == Verdict::Bad;
+        let ours = &finding(&findings, "cluster").detail;
+        assert!(!is_told || members.detail.contains(ours), "{members:?}, {ours}");
         is_told.then_some(()).ok_or(format!("{members:?}"))
     })
     .await;

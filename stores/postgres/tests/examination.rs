@@ -190,3 +190,17 @@ async fn server_that_does_not_write_whole_pages_is_for_the_fence_alone() {
         "{durability:?}"
     );
 }
+
+/// To be compared with what is said by whoever has met another cluster than before.
+#[tokio::test]
+async fn examination_shows_which_cluster_of_postgres_it_is() {
+    let scratch = Scratch::new().await;
+    let number: i64 = scratch
+        .value("SELECT system_identifier FROM pg_control_system()")
+        .await;
+    let server = finding(&scratch.store().await, "server").await;
+    assert!(
+        server.detail.ends_with(&format!(", cluster {number}")),
+        "{server:?}"
+    );
+}

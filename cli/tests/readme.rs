@@ -76,7 +76,10 @@ fn script_of_the_readme_settles_a_night_once_and_nothing_writes_that_has_not_ent
     let enter = enter.split_once('\n').unwrap().1;
     let of_an_older_term = format!("TENURE_NAME=nightly TENURE_TOKEN=1\n{enter}");
     let plain = r#"psql -Xq "$TENURE_FENCE" -c 'UPDATE account SET balance = 0'"#;
-    for (write, refusal) in [(of_an_older_term.as_str(), "stale"), (plain, "has not entered")] {
+    for (write, refusal) in [
+        (of_an_older_term.as_str(), "stale"),
+        (plain, "this transaction shows none"),
+    ] {
         let refused = ended(shell(&sandbox, write, &bank));
         assert_ne!(refused.code, 0, "{refused:?}");
         assert!(refused.stderr.contains(refusal), "{refused:?}");

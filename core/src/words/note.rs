@@ -45,6 +45,14 @@ impl Note {
         Ok(Self(text.into()))
     }
 
+    /// A note with as much of this text as fits, however long it is: of what a record holds, which anybody may have written.
+    #[must_use]
+    pub fn beginning_of(text: &str) -> Self {
+        let mut ends = (0..=text.len().min(NOTE_BYTES_MAX)).rev();
+        let end = ends.find(|end| text.is_char_boundary(*end));
+        Self(text[..end.unwrap_or_default()].into())
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -55,5 +63,23 @@ impl Note {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_a_text_is_cut_between_characters() {
+        for (text, kept) in [
+            (String::new(), 0),
+            ("x".repeat(NOTE_BYTES_MAX), NOTE_BYTES_MAX),
+            ("x".repeat(NOTE_BYTES_MAX + 1), NOTE_BYTES_MAX),
+            ("€".repeat(NOTE_BYTES_MAX), NOTE_BYTES_MAX / 3 * 3),
+            ("x".repeat(10_000_000), NOTE_BYTES_MAX),
+        ] {
+            assert_eq!(Note::beginning_of(&text).as_str(), &text[..kept]);
+        }
     }
 }

@@ -187,7 +187,8 @@ fn understand(shown: &Shown) -> Result<Record, String> {
             held_for: microseconds(shown.held_us),
             renewed_ago: microseconds(shown.renewed_us),
             asked_to_step_down: shown.wish,
-            note: note_from(&shown.note),
+            // Of one that was written by hand and is longer, as much as fits: notes decide nothing.
+            note: Note::beginning_of(&shown.note),
         },
         previous: shown.previous.as_ref().map(predecessor).transpose()?,
     })
@@ -200,15 +201,6 @@ pub(crate) fn unreadable(name: &str, table: &str, why: &str) -> StoreError {
          remove it"
     );
     StoreError::not_applied(Fault::Unreadable, message)
-}
-
-/// The note in a text. Of one that was written by hand and is longer, as much as fits: notes decide nothing.
-fn note_from(text: &str) -> Note {
-    let mut note = text.to_owned();
-    while Note::new(note.as_str()).is_err() {
-        note.pop();
-    }
-    Note::new(note).unwrap_or_default()
 }
 
 /// Zero for what a step of the server's clock has made negative.

@@ -263,10 +263,7 @@ fn note_from(text: &str) -> Note {
         characters.next();
         note.push(meant);
     }
-    while Note::new(note.as_str()).is_err() {
-        note.pop();
-    }
-    Note::new(note).unwrap_or_default()
+    Note::beginning_of(&note)
 }
 
 /// Zero for what a step of the server's clock has made negative.
@@ -283,3 +280,15 @@ pub(crate) fn shortened(text: &str) -> String {
 
 /// Longest key or value that a message shows, in characters: a lease's name fits whole.
 const SHOWN_CHARACTERS_MAX: usize = 255;
+
+#[cfg(test)]
+mod tests {
+    use super::note_from;
+
+    /// As a set-up from before notes were cut by the server shows it.
+    #[test]
+    fn note_of_ten_megabytes_is_read_as_far_as_it_goes() {
+        let note = note_from(&"\\".repeat(10_000_000));
+        assert_eq!(note.as_str(), "\\".repeat(1024));
+    }
+}

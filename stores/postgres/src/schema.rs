@@ -53,14 +53,15 @@ const RECORD_COLUMNS: &str = "name text, owner text, incarnation text, token big
      previous_owner text, previous_token bigint, previous_end text, vacant_us bigint";
 
 /// The same, of a record `lease` at the moment `moment`: plain types, whatever rules their columns have. Also read outside the
-/// functions, by whatever search path the session has: so the operators say whose they are.
+/// functions, by whatever search path the session has: so the operators say whose they are. Of a note, which is as long as somebody
+/// else likes, no more than the longest of Tenure's own, whose 1,024 characters are two each in the table.
 pub(crate) const RECORD: &str = "lease.name::text, lease.owner::text, lease.incarnation::text, lease.token::bigint, \
      lease.attempt::bigint, lease.terms::bigint, lease.ttl_ms::bigint, \
      lease.released_at IS NOT NULL, lease.step_down_asked_at IS NOT NULL, lease.renewed_at IS NOT NULL, \
      (extract(epoch FROM lease.expires_at OPERATOR(pg_catalog.-) moment) OPERATOR(pg_catalog.*) 1000000)::bigint, \
      (extract(epoch FROM moment OPERATOR(pg_catalog.-) lease.acquired_at) OPERATOR(pg_catalog.*) 1000000)::bigint, \
      (extract(epoch FROM moment OPERATOR(pg_catalog.-) coalesce(lease.renewed_at, lease.acquired_at)) \
-     OPERATOR(pg_catalog.*) 1000000)::bigint, lease.note, \
+     OPERATOR(pg_catalog.*) 1000000)::bigint, pg_catalog.left(lease.note, 2048), \
      lease.previous_owner::text, lease.previous_token::bigint, lease.previous_end::text, \
      (extract(epoch FROM lease.acquired_at OPERATOR(pg_catalog.-) lease.previous_at) OPERATOR(pg_catalog.*) 1000000)::bigint";
 

@@ -21,6 +21,7 @@ mod fence_history;
 mod fence_marks;
 mod left_open;
 mod locked_rows;
+mod long_notes;
 mod machine;
 mod meddling;
 mod notifiers;

@@ -338,17 +338,6 @@ fn while_the_store_does_not_answer_nobody_is_shown_to_lead() {
     }
 }
 
-/// As a kubelet, which kills a container that does not answer: others poll, or have connected and ask nothing.
-#[test]
-fn who_asks_nothing_takes_no_place_for_long() {
-    let sandbox = Sandbox::new("idle-pages");
-    let address = format!("127.0.0.1:{}", free_port());
-    let _leader = sandbox.run(&["--metrics", &address], "job", "sleep 300");
-    assert_eq!(get(&address, "/livez").0, 200);
-    let _idle: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&address).unwrap()).collect();
-    assert_eq!(get(&address, "/livez").0, 200);
-}
-
 /// The address of a leader's pages, and what keeps it there; its store has just stopped to answer.
 #[cfg(feature = "redis")]
 fn leader_whose_store_hangs(test: &str) -> (String, impl Sized) {

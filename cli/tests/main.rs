@@ -10,6 +10,7 @@ mod deadline;
 mod default_store;
 mod doctor;
 mod endpoint;
+mod endpoint_crowd;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod fault;

@@ -3,6 +3,7 @@
 
 mod board;
 mod pages;
+mod places;
 mod socket;
 
 pub(crate) use socket::SocketFile;
@@ -19,6 +20,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use places::{Idleness, Places};
 use std::convert::Infallible;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
@@ -28,15 +30,15 @@ use std::time::Duration;
 use tenure::Event;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{Semaphore, broadcast, oneshot};
+use tokio::sync::{broadcast, oneshot};
 
-/// Connections at a time; the next ones wait.
+/// Connections at a time; the next one takes the place of the one that has been idle for longest.
 const CONNECTIONS_MAX: usize = 32;
 
-/// How long one connection may last: who scrapes comes again.
-const CONNECTION_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long one connection may last, for its one question and the answer.
+const CONNECTION_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// How long one may take to ask, the first time and again: a place is for who wants something.
+/// How long one may take to ask: a place is for who wants something.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// How long to wait when a connection could not be taken.
@@ -152,22 +154,19 @@ async fn follow(board: Arc<Board>, events: oneshot::Receiver<broadcast::Receiver
 }
 
 async fn listen(listener: Listener, board: Arc<Board>, metrics: PrometheusHandle) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut places = Places::new(CONNECTIONS_MAX);
     let Ok(listener) = listener.nonblocking() else {
         return;
     };
     loop {
-        let place = Arc::clone(&places).acquire_owned().await;
         let Ok(stream) = listener.accept().await else {
             // No descriptor is left, for one: some will be.
             tokio::time::sleep(ACCEPT_AGAIN).await;
             continue;
         };
         let (board, metrics) = (Arc::clone(&board), metrics.clone());
-        tokio::spawn(async move {
-            let _place = place;
-            converse(stream, board, metrics).await;
-        });
+        let serve = |idleness| converse(stream, idleness, board, metrics);
+        places.serve(serve).await;
     }
 }
 
@@ -205,17 +204,19 @@ trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Connection for T {}
 type Stream = Box<dyn Connection>;
 
-async fn converse(stream: Stream, board: Arc<Board>, metrics: PrometheusHandle) {
+/// Answers one question: whoever has another one connects again, behind those that wait.
+async fn converse(stream: Stream, idleness: Arc<Idleness>, board: Arc<Board>, metrics: PrometheusHandle) {
     let service = service_fn(|request: Request<Incoming>| {
-        let (board, metrics) = (Arc::clone(&board), metrics.clone());
+        let (idleness, board, metrics) = (Arc::clone(&idleness), Arc::clone(&board), metrics.clone());
         async move {
-            let page = pages::answer(request.method(), request.uri().path(), &board, &metrics).await;
-            Ok::<Response<Full<Bytes>>, Infallible>(page)
+            let page = pages::answer(request.method(), request.uri().path(), &board, &metrics);
+            Ok::<Response<Full<Bytes>>, Infallible>(idleness.interrupted_by(page).await)
         }
     });
     let serving = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(REQUEST_TIME_MAX)
+        .keep_alive(false)
         // Who has sent all of a request may say so: the answer is still wanted.
         .half_close(true)
         .serve_connection(TokioIo::new(stream), service);

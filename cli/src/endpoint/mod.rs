@@ -78,7 +78,6 @@ impl Endpoint {
                     "this user may not; name a port above 1023, or another path"
                 }
                 std::io::ErrorKind::AlreadyExists => "name another path, or remove it",
-                std::io::ErrorKind::WouldBlock => "try again, or name a path in another folder",
                 _ => "give HOST:PORT, such as 127.0.0.1:9150, or unix:/run/NAME.sock",
             };
             // No address has that sign, and a URL without its scheme has it after the password; a path may have any.

@@ -57,21 +57,18 @@ pub(super) fn listen(path: &Path) -> Result<(UnixListener, SocketFile)> {
     Ok((listener, file))
 }
 
-/// The folder, locked against every other `tenure` for as long as this lives.
+/// The folder, locked against every other `tenure` for as long as this lives; or as it is, where somebody else keeps it locked:
+/// whoever may read a folder may lock it, and is not to keep anybody from work.
 fn alone_in(folder: &Path) -> Result<File> {
     let folder = File::open(folder)?;
     for _ in 0..TRIES_MAX {
         match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(folder),
             Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(TRY_AGAIN),
-            // A file system without such locks.
-            Err(_) => return Ok(folder),
+            // It is, or its file system has no such locks.
+            Ok(()) | Err(_) => break,
         }
     }
-    Err(Error::new(
-        ErrorKind::WouldBlock,
-        "another process has locked the folder of the socket",
-    ))
+    Ok(folder)
 }
 
 fn identity(of: &Metadata) -> (u64, u64) {

@@ -63,6 +63,11 @@ impl StoreUrl {
                 "the PostgreSQL URL has an option twice; leave one of them out",
             ));
         }
+        if has_encoded_name(query) {
+            return Err(invalid(
+                "the PostgreSQL URL has an option whose name is percent-encoded; write the name as it is",
+            ));
+        }
         let (mut schema, mut listening) = (SCHEMA.to_owned(), Listening::WhereItWorks);
         let (mut mode, mut roots, mut foreign) = (None, None, String::new());
         for option in query.split('&').filter(|option| !option.is_empty()) {
@@ -255,15 +260,22 @@ fn encryption(mode: Option<&str>, roots: Option<String>) -> Result<(SslMode, Tru
 
 /// Whether an option stands there twice, so that nobody could say which of them counts.
 fn has_twins(query: &str) -> bool {
-    let names: Vec<&str> = query
-        .split('&')
-        .filter(|option| !option.is_empty())
-        .map(|option| option.split('=').next().unwrap_or_default())
-        .collect();
+    let names: Vec<&str> = names(query).collect();
     names
         .iter()
         .enumerate()
         .any(|(place, name)| names[..place].contains(name))
+}
+
+/// Whether the driver, which decodes names, would read an option that is another one to whoever goes by them: to what is said here
+/// of the encryption, and to who takes the password out of a URL.
+fn has_encoded_name(query: &str) -> bool {
+    names(query).any(|name| name.contains('%'))
+}
+
+fn names(query: &str) -> impl Iterator<Item = &str> {
+    let options = query.split('&').filter(|option| !option.is_empty());
+    options.map(|option| option.split('=').next().unwrap_or_default())
 }
 
 fn schema_name(name: &str) -> Result<String, StoreError> {

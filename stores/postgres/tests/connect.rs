@@ -76,6 +76,8 @@ async fn url_of_postgres_that_cannot_be_read_is_refused_without_showing_it() {
         format!("postgres://me:{SECRET}@127.0.0.1/db?sslmode=verify-full&listen=off&sslmode=disable"),
         format!("postgres://me:{SECRET}@127.0.0.1/db?connect_timeout=1&connect_timeout=2"),
         format!("postgres://me:x?{SECRET}&{SECRET}"),
+        // The driver would read it; whoever takes the password out before a command gets the URL would not.
+        format!("postgres://me@127.0.0.1/db?passwor%64={SECRET}"),
         format!("mongodb://me:{SECRET}@127.0.0.1/db"),
         // A list of URLs: its database would be the others.
         "postgres://a,postgres://b/db".to_owned(),

@@ -1,10 +1,13 @@
 //! Another server at an address of the URL, since nobody asked last: it would give a lease away that has a holder, and call the
 //! leader's lost. What is asked there is made known by each store's own means.
 
-use crate::asking::{renewal, request, seconds, take};
+use crate::asking::{name, renewal, request, seconds, take};
 use std::future::Future;
 use std::time::Duration;
-use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Renewed, Scope, StoreError};
+use tenure_core::{
+    Acquired, Bump, Certainty, Fault, Fence, FenceError, FencingToken, LeaseStore, Renewed, ResourceName,
+    Scope, StoreError, Term,
+};
 use tenure_testkit::{FaultProxy, eventually_async};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -142,5 +145,53 @@ pub async fn watch_is_not_begun<A: Address>(address: &A, store: &dyn LeaseStore)
         is_refused::<A>(A::SAID, async || store.watch(&everything).await.err()).await;
         address.is_untouched().await;
         address.lead_back().await;
+    }
+}
+
+/// A fence at the address, of a lease that is kept elsewhere: the stranger has marks of its own, so that any token would be admitted.
+/// `enter` goes by the mark, on whatever connection the fence has for that.
+///
+/// # Panics
+/// If the stranger answers, or was asked.
+pub async fn fence_asks_nothing<A: Address>(
+    address: &A,
+    fence: &dyn Fence,
+    enter: impl AsyncFn(&ResourceName, &Term) -> Result<(), FenceError>,
+) {
+    let ledger = ResourceName::new("ledger").expect("a valid name");
+    let term = Term::new(name("job"), FencingToken::new(7).expect("a valid token"));
+    let bump = Bump {
+        resource: ledger.clone(),
+        above: None,
+        lease: None,
+    };
+    let claim = async || failure(fence.claim(&ledger, &term).await);
+    let enter = async || failure(enter(&ledger, &term).await);
+    let raise = async || failure(fence.bump(&bump).await);
+    for _round in 0..ROUNDS {
+        refused_by_the_stranger(address, claim, claim).await;
+        refused_by_the_stranger(address, enter, enter).await;
+        // At ours it would close the resource to this term.
+        refused_by_the_stranger(address, claim, raise).await;
+    }
+}
+
+/// The stranger is met by `deed`, on connections over which `before` was done.
+async fn refused_by_the_stranger<A: Address>(
+    address: &A,
+    before: impl AsyncFn() -> Option<StoreError>,
+    deed: impl AsyncFn() -> Option<StoreError>,
+) {
+    eventually_async(PATIENCE, "an answer", async || before().await.map_or(Ok(()), Err)).await;
+    address.lead_to_the_stranger().await;
+    is_refused::<A>(A::SAID, deed).await;
+    address.is_untouched().await;
+    address.lead_back().await;
+}
+
+fn failure<T>(answer: Result<T, FenceError>) -> Option<StoreError> {
+    match answer.err()? {
+        FenceError::Store(error) => Some(error),
+        refused => panic!("{refused}"),
     }
 }

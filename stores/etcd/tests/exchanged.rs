@@ -1,14 +1,12 @@
 //! Another server at the address of a member, since nobody asked last: one of another cluster, which would give the lease away
 //! a second time, and call the leader's lost. Each URL names one address.
-use crate::common::{Scratch, name, renewal, request, seconds, take};
+use crate::common::{Scratch, renewal, request, seconds, take};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tenure_conformance::strangers::{
-    self, Address as _, ROUNDS, exchange, is_refused, leader_loses_nothing, standby_is_granted_nothing,
+    self, Address as _, exchange, fence_asks_nothing, leader_loses_nothing, standby_is_granted_nothing,
 };
-use tenure_core::{
-    Fault, Fence, FenceError, FencingToken, LeaseStore, ResourceName, Scope, StoreError, Term,
-};
+use tenure_core::{Fault, LeaseStore, Scope, StoreError};
 use tenure_etcd::{EtcdFence, EtcdStore, FencedTransaction};
 use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually_async, in_one_of};
 
@@ -118,35 +116,14 @@ async fn watch_does_not_go_on_with_a_stranger_at_the_address_of_its_member() {
     address.is_untouched().await;
 }
 
-/// It has marks of its own, so that any token would be admitted.
 #[tokio::test]
 async fn fence_asks_nothing_of_a_stranger_at_the_address_of_its_member() {
     let address = Address::new().await;
-    let fence = EtcdFence::connect(&address.url())
-        .await
-        .unwrap()
-        .with_leases_elsewhere();
-    let ledger = ResourceName::new("ledger").unwrap();
-    let term = Term::new(name("job"), FencingToken::new(7).unwrap());
-    let error = |refused: FenceError| match refused {
-        FenceError::Store(error) => error,
-        other => panic!("{other}"),
-    };
-    let claim = async || fence.claim(&ledger, &term).await.err().map(error);
-    let transaction = FencedTransaction::new().put("account", "7");
-    let write = async || fence.write(&ledger, &term, &transaction).await.err().map(error);
-    for _round in 0..ROUNDS {
-        eventually_async(PATIENCE, "a claim", async || claim().await.map_or(Ok(()), Err)).await;
-        address.lead_to_the_stranger().await;
-        is_refused::<Address>(Address::SAID, claim).await;
-        address.is_untouched().await;
-        address.lead_back().await;
-        eventually_async(PATIENCE, "a write", async || write().await.map_or(Ok(()), Err)).await;
-        address.lead_to_the_stranger().await;
-        is_refused::<Address>(Address::SAID, write).await;
-        address.is_untouched().await;
-        address.lead_back().await;
-    }
+    let fence = EtcdFence::connect(&address.url()).await.unwrap();
+    let fence = &fence.with_leases_elsewhere();
+    let transaction = &FencedTransaction::new().put("account", "7");
+    let write = async |ledger: &_, term: &_| fence.write(ledger, term, transaction).await.map(drop);
+    fence_asks_nothing(&address, fence, write).await;
 }
 
 /// As after a restart of the server, or where a proxy has ended what nobody used.

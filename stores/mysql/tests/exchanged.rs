@@ -1,13 +1,13 @@
 //! Another server at the address of the URL, since nobody asked last: one that was set up by itself, which would give the lease away
 //! a second time, and call the leader's lost.
-use crate::common::{PATIENCE, Scratch, name, request, seconds, take};
+use crate::common::{PATIENCE, Scratch, request, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use tenure_conformance::asking::finding;
 use tenure_conformance::strangers::{
-    self, Address as _, ROUNDS, exchange, is_refused, leader_loses_nothing, standby_is_granted_nothing,
-    watch_is_not_begun,
+    self, Address as _, exchange, fence_asks_nothing, is_refused, leader_loses_nothing,
+    standby_is_granted_nothing, watch_is_not_begun,
 };
-use tenure_core::{Fence, FenceError, FencingToken, LeaseStore, ResourceName, Term, Verdict};
+use tenure_core::{Fence, LeaseStore, Verdict};
 use tenure_mysql::{MysqlFence, MysqlStore};
 use tenure_testkit::{FaultProxy, Mariadb, eventually_async};
 
@@ -86,25 +86,15 @@ async fn watch_is_not_begun_at_a_stranger_at_the_address_of_its_mysql() {
     watch_is_not_begun(&address, &address.store().await).await;
 }
 
-/// It has marks of its own, so that any token would be admitted.
 #[tokio::test]
 async fn fence_asks_nothing_of_a_stranger_at_the_address_of_its_mysql() {
     let address = Address::new().await;
     let fence = MysqlFence::connect(&address.url()).await.unwrap();
-    let fence = fence.with_leases_elsewhere();
-    let ledger = ResourceName::new("ledger").unwrap();
-    let term = Term::new(name("job"), FencingToken::new(7).unwrap());
-    let claim = async || match fence.claim(&ledger, &term).await.err()? {
-        FenceError::Store(error) => Some(error),
-        other => panic!("{other}"),
-    };
-    for _round in 0..ROUNDS {
-        eventually_async(PATIENCE, "a claim", async || claim().await.map_or(Ok(()), Err)).await;
-        address.lead_to_the_stranger().await;
-        is_refused::<Address>(Address::SAID, claim).await;
-        address.is_untouched().await;
-        address.lead_back().await;
-    }
+    let fence = &fence.with_leases_elsewhere();
+    fence_asks_nothing(&address, fence, async |ledger, term| {
+        fence.check(ledger, term).await
+    })
+    .await;
 }
 
 /// Where the tables were made anew, or none are there yet, it is not the store that was connected to either.

@@ -1,12 +1,12 @@
 //! Another server at an address of the URL, since nobody asked last: one that has a bucket of its own, as any process makes that
 //! connects there, which would give the lease away a second time, and call the leader's lost. Each URL names one address.
-use crate::common::{Scratch, in_time, name, request, seconds, shared, take};
+use crate::common::{Scratch, in_time, request, seconds, shared, take};
 use std::time::Duration;
 use tenure_conformance::strangers::{
-    self, Address as _, ROUNDS, exchange, is_refused, leader_loses_nothing, standby_is_granted_nothing,
-    watch_is_not_begun,
+    self, Address as _, exchange, fence_asks_nothing, is_refused, leader_loses_nothing,
+    standby_is_granted_nothing, watch_is_not_begun,
 };
-use tenure_core::{Acquired, Fence, FenceError, FencingToken, LeaseStore, ResourceName, Term};
+use tenure_core::{Acquired, LeaseStore};
 use tenure_nats::NatsFence;
 use tenure_testkit::{FaultProxy, NatsOptions, NatsServer, eventually_async};
 
@@ -85,36 +85,14 @@ async fn watch_is_not_begun_at_a_stranger_at_the_address_of_its_server() {
     watch_is_not_begun(&address, &address.scratch.store().await).await;
 }
 
-/// It has marks of its own, so that any token would be admitted.
 #[tokio::test]
 async fn fence_asks_nothing_of_a_stranger_at_the_address_of_its_server() {
     let address = Address::new().await;
     let url = address.scratch.store_url();
     let fence = in_time("a fence", || NatsFence::connect(&url)).await;
-    let fence = fence.with_leases_elsewhere();
-    let ledger = ResourceName::new("ledger").unwrap();
-    let term = Term::new(name("job"), FencingToken::new(7).unwrap());
-    let error = |refused: FenceError| match refused {
-        FenceError::Store(error) => error,
-        other => panic!("{other}"),
-    };
-    let claim = async || fence.claim(&ledger, &term).await.err().map(error);
-    let write = async || {
-        let written = fence.put(&ledger, &term, "account", "7").await;
-        written.err().map(error)
-    };
-    for _round in 0..ROUNDS {
-        eventually_async(PATIENCE, "a claim", async || claim().await.map_or(Ok(()), Err)).await;
-        address.lead_to_the_stranger().await;
-        is_refused::<Address>(Address::SAID, claim).await;
-        address.is_untouched().await;
-        address.lead_back().await;
-        eventually_async(PATIENCE, "a write", async || write().await.map_or(Ok(()), Err)).await;
-        address.lead_to_the_stranger().await;
-        is_refused::<Address>(Address::SAID, write).await;
-        address.is_untouched().await;
-        address.lead_back().await;
-    }
+    let fence = &fence.with_leases_elsewhere();
+    let write = async |ledger: &_, term: &_| fence.put(ledger, term, "account", "7").await.map(drop);
+    fence_asks_nothing(&address, fence, write).await;
 }
 
 /// As one whose disk was emptied: no process that has been connected makes the bucket there.

@@ -1,11 +1,11 @@
 //! Another server at an address of the URL, since nobody asked last: one of another cluster, which would give the lease away a second
 //! time, and call the leader's lost.
-use crate::common::{PATIENCE, Scratch, name, request, seconds, take};
+use crate::common::{PATIENCE, Scratch, request, seconds, take};
 use tenure_conformance::strangers::{
-    self, Address as _, ROUNDS, cut, exchange, is_refused, leader_loses_nothing, standby_is_granted_nothing,
-    watch_is_not_begun,
+    self, Address as _, cut, exchange, fence_asks_nothing, is_refused, leader_loses_nothing,
+    standby_is_granted_nothing, watch_is_not_begun,
 };
-use tenure_core::{Acquired, Bump, Fence, FenceError, FencingToken, LeaseStore, ResourceName, Term};
+use tenure_core::{Acquired, Fence, LeaseStore};
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::{FaultProxy, Postgres, eventually_async};
 
@@ -78,36 +78,15 @@ async fn watch_is_not_begun_at_a_stranger_at_the_address_of_its_postgres() {
     watch_is_not_begun(&address, &address.store().await).await;
 }
 
-/// It has marks of its own, so that any token would be admitted.
 #[tokio::test]
 async fn fence_asks_nothing_of_a_stranger_at_the_address_of_its_postgres() {
     let address = Address::new().await;
     let fence = PostgresFence::connect(&address.url()).await.unwrap();
-    let fence = fence.with_leases_elsewhere();
-    let ledger = ResourceName::new("ledger").unwrap();
-    let term = Term::new(name("job"), FencingToken::new(7).unwrap());
-    let bump = Bump {
-        resource: ledger.clone(),
-        above: None,
-        lease: None,
-    };
-    let failed = |refused: Option<FenceError>| match refused? {
-        FenceError::Store(error) => Some(error),
-        other => panic!("{other}"),
-    };
-    let claim = async || failed(fence.claim(&ledger, &term).await.err());
-    let check = async || failed(fence.check(&ledger, &term).await.err());
-    let raise = async || failed(fence.bump(&bump).await.err());
-    for _round in 0..ROUNDS {
-        eventually_async(PATIENCE, "a claim", async || claim().await.map_or(Ok(()), Err)).await;
-        address.lead_to_the_stranger().await;
-        // On connections for what raises marks, and on those for the rest.
-        is_refused::<Address>(Address::SAID, claim).await;
-        is_refused::<Address>(Address::SAID, check).await;
-        is_refused::<Address>(Address::SAID, raise).await;
-        address.is_untouched().await;
-        address.lead_back().await;
-    }
+    let fence = &fence.with_leases_elsewhere();
+    fence_asks_nothing(&address, fence, async |ledger, term| {
+        fence.check(ledger, term).await
+    })
+    .await;
 }
 
 /// Of several hosts, that of a stranger is one that is away: also where ours is too slow, or has no connection left.

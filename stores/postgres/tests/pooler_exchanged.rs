@@ -1,11 +1,11 @@
 //! A pooler that leads to another cluster since, under connections of ours that live on: each statement may be the first that comes there.
-use crate::common::{PATIENCE, Scratch, name};
+use crate::common::Scratch;
 use tenure_conformance::strangers::{
-    self, Address as _, ROUNDS, exchange, is_refused, leader_loses_nothing, standby_is_granted_nothing,
+    self, Address as _, exchange, fence_asks_nothing, leader_loses_nothing, standby_is_granted_nothing,
 };
-use tenure_core::{Fence, FenceError, FencingToken, ResourceName, Term};
+use tenure_core::Fence;
 use tenure_postgres::{PostgresFence, PostgresStore};
-use tenure_testkit::{FaultProxy, PgBouncer, Postgres, eventually_async};
+use tenure_testkit::{FaultProxy, PgBouncer, Postgres};
 
 /// Two servers, each with the schema, and a pooler whose way leads to the first.
 struct Pooled {
@@ -81,29 +81,13 @@ async fn leader_loses_nothing_where_a_pooler_leads_to_another_cluster() {
     leader_loses_nothing(&pooled, &pooled.store().await).await;
 }
 
-/// It has marks of its own, so that any token would be admitted.
 #[tokio::test]
 async fn fence_goes_by_no_mark_where_a_pooler_leads_to_another_cluster() {
     let pooled = Pooled::new().await;
     let fence = PostgresFence::connect(&pooled.url()).await.unwrap();
-    let fence = fence.with_leases_elsewhere();
-    let ledger = ResourceName::new("ledger").unwrap();
-    let term = Term::new(name("job"), FencingToken::new(7).unwrap());
-    let error = |refused: FenceError| match refused {
-        FenceError::Store(error) => error,
-        other => panic!("{other}"),
-    };
-    let claim = async || fence.claim(&ledger, &term).await.err().map(error);
-    let check = async || fence.check(&ledger, &term).await.err().map(error);
-    for _round in 0..ROUNDS {
-        eventually_async(PATIENCE, "a claim", async || claim().await.map_or(Ok(()), Err)).await;
-        pooled.lead_to_the_stranger().await;
-        is_refused::<Pooled>(Pooled::SAID, claim).await;
-        pooled.is_untouched().await;
-        pooled.lead_back().await;
-        eventually_async(PATIENCE, "a look", async || check().await.map_or(Ok(()), Err)).await;
-        pooled.lead_to_the_stranger().await;
-        is_refused::<Pooled>(Pooled::SAID, check).await;
-        pooled.lead_back().await;
-    }
+    let fence = &fence.with_leases_elsewhere();
+    fence_asks_nothing(&pooled, fence, async |ledger, term| {
+        fence.check(ledger, term).await
+    })
+    .await;
 }

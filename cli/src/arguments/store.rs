@@ -34,7 +34,8 @@ Redis servers keep who they are by themselves; where one was exchanged on purpos
 end all candidates first, and wait for the longest ttl.
 
 Examples:
-  tenure store init --store postgres://owner@db1/bank
+  tenure store init --store postgres://owner@db1/jobs      the database of the leases
+  tenure store init --store postgres://owner@db2/bank      that of the data, for a fence beside them
   tenure store init --print --store postgres://db1/bank | psql -v ON_ERROR_STOP=1 bank
   tenure store init --print --store mysql://db1/bank | mysql bank
   tenure store init --store redis+quorum://r1,r2,r4";

@@ -89,7 +89,8 @@ impl Site {
             Err(error) if error.fault == Fault::Unsupported => {
                 return Err(self.unfit(
                     Fault::Unsupported,
-                    "the database has not been set up for leases; run `tenure store init --store URL` once, as its owner",
+                    "the database has not been set up yet, for leases or for a fence; run `tenure store init --store URL` with this very \
+                     database once, as its owner",
                 ));
             }
             Err(error) => return Err(error),

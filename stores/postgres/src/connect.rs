@@ -169,7 +169,8 @@ impl Site {
             Err(error) if error.fault == Fault::Unsupported => {
                 return Err(self.unfit(
                     Fault::Unsupported,
-                    "the schema has not been set up for leases; run `tenure store init --store URL` once, as its owner",
+                    "the schema has not been set up yet, for leases or for a fence; run `tenure store init --store URL` with this very \
+                     schema once, as its owner",
                 ));
             }
             Err(error) => return Err(error),

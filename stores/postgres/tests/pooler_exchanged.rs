@@ -1,7 +1,7 @@
 //! A pooler that leads to another cluster since, under connections of ours that live on: each statement may be the first that comes there.
 use crate::common::Scratch;
 use tenure_conformance::strangers::{
-    self, Address as _, exchange, fence_asks_nothing, leader_loses_nothing, standby_is_granted_nothing,
+    self, exchange, fence_asks_nothing, leader_loses_nothing, standby_is_granted_nothing,
 };
 use tenure_core::Fence;
 use tenure_postgres::{PostgresFence, PostgresStore};

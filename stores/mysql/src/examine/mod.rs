@@ -5,17 +5,31 @@ mod settings;
 mod setup;
 
 use crate::site::Site;
+use crate::url::{Encryption, StoreUrl};
 use crate::watch::is_missing;
 use std::time::{Duration, Instant};
 use tenure_core::{Durability, Finding, StoreError};
 use tenure_remote::Deed;
-use tenure_remote::findings::{bad, good, unknown, warning};
+use tenure_remote::findings::{bad, good, unknown, unproven, warning};
 
 /// How many questions the round trip is the median of.
 const PINGS: usize = 9;
 
 /// A round trip above this makes short ttls unwise.
 const ROUND_TRIP_SLOW: Duration = Duration::from_millis(100);
+
+impl StoreUrl {
+    /// Whether the server has to prove who it is, as far as the way to it leaves the machine.
+    fn examine_encryption(&self) -> Option<Finding> {
+        match self.encryption {
+            Encryption::VerifyIdentity => None,
+            Encryption::Disabled | Encryption::Preferred | Encryption::Required => unproven(
+                [self.host.as_str()],
+                "say ssl-mode=verify-identity in the URL, with ssl-ca= for a root of your own",
+            ),
+        }
+    }
+}
 
 impl Site {
     /// Examines server and tables; see [`LeaseStore::examine`](tenure_core::LeaseStore::examine).
@@ -25,6 +39,7 @@ impl Site {
     pub(crate) async fn examine(&self) -> Result<Vec<Finding>, StoreError> {
         let mut findings = vec![self.round_trip().await?];
         findings.extend(self.dial.examine_addresses().await);
+        findings.extend(self.dial.url.examine_encryption());
         match self.server().await {
             Ok(server) => {
                 findings.push(match server.durability() {
@@ -78,5 +93,25 @@ impl Site {
             ),
             false => good("round trip", detail),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use crate::url::StoreUrl;
+
+    #[test]
+    fn server_that_proves_nothing_is_told_of_unless_it_is_here() {
+        for (url, is_told) in [
+            ("mysql://db1/bank", true),
+            ("mysql://db1/bank?ssl-mode=required", true),
+            ("mysql://db1/bank?ssl-mode=verify-identity", false),
+            ("mysql://127.0.0.1/bank", false),
+        ] {
+            let told = StoreUrl::parse(url).unwrap().examine_encryption();
+            assert_eq!(told.is_some(), is_told, "{url}");
+        }
     }
 }

@@ -11,9 +11,12 @@ mod tables;
 
 use crate::fault::Deed;
 use crate::site::Site;
+use crate::tls::Trust;
+use crate::url::StoreUrl;
 use std::time::{Duration, Instant};
 use tenure_core::{Durability, Finding, StoreError, WatchSource};
-use tenure_remote::findings::{bad, good, unknown, warning};
+use tenure_remote::findings::{bad, good, unknown, unproven, warning};
+use tokio_postgres::config::Host;
 
 /// How many questions the round trip is the median of.
 const PINGS: usize = 9;
@@ -39,6 +42,23 @@ fn named(names: &[String]) -> Option<String> {
     }
 }
 
+impl StoreUrl {
+    /// Whether the servers have to prove who they are, as far as the way to them leaves the machine.
+    fn examine_encryption(&self) -> Option<Finding> {
+        let Trust::Anybody = self.trust else {
+            return None;
+        };
+        let hosts = self.config.get_hosts().iter().filter_map(|host| match host {
+            Host::Tcp(name) => Some(name.as_str()),
+            Host::Unix(_) => None,
+        });
+        unproven(
+            hosts,
+            "say sslmode=verify-full in the URL, with sslrootcert= for a root of your own",
+        )
+    }
+}
+
 impl Site {
     /// Examines server and schema; see [`LeaseStore::examine`](tenure_core::LeaseStore::examine).
     ///
@@ -59,6 +79,7 @@ impl Site {
         });
         findings.extend(self.examine_standbys().await);
         findings.extend(self.dial.examine_hosts().await);
+        findings.extend(self.dial.url.examine_encryption());
         findings.extend(self.examine_settings().await);
         findings.extend(self.examine_left_open().await);
         findings.push(self.examine_setup().await);
@@ -95,5 +116,27 @@ impl Site {
             ),
             false => good("round trip", detail),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use crate::url::StoreUrl;
+
+    #[test]
+    fn server_that_proves_nothing_is_told_of_unless_it_is_here() {
+        for (url, is_told) in [
+            ("postgres://db1/bank", true),
+            ("postgres://db1/bank?sslmode=require", true),
+            ("postgres://localhost,db1/bank", true),
+            ("postgres://db1/bank?sslmode=verify-full", false),
+            ("postgres://127.0.0.1/bank", false),
+            ("postgres://%2Fvar%2Frun%2Fpostgresql/bank", false),
+        ] {
+            let told = StoreUrl::parse(url).unwrap().examine_encryption();
+            assert_eq!(told.is_some(), is_told, "{url}");
+        }
     }
 }

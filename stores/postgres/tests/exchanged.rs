@@ -37,6 +37,16 @@ impl Address {
     }
 }
 
+/// Panics if a lease or a mark was written there, in the schema of ours.
+pub async fn nothing_is_written_at(stranger: &Postgres, ours: &Scratch) {
+    let strange = Scratch {
+        uri: stranger.uri(),
+        schema: ours.schema.clone(),
+    };
+    let written = "SELECT (SELECT count(*) FROM {schema}.leases) + (SELECT count(*) FROM {schema}.fences)";
+    assert_eq!(strange.value::<i64>(written).await, 0, "the stranger was asked");
+}
+
 impl strangers::Address for Address {
     const SAID: &str = "is of cluster";
 
@@ -49,13 +59,7 @@ impl strangers::Address for Address {
     }
 
     async fn is_untouched(&self) {
-        let strange = Scratch {
-            uri: self.strange.uri(),
-            schema: self.ours.schema.clone(),
-        };
-        let written =
-            "SELECT (SELECT count(*) FROM {schema}.leases) + (SELECT count(*) FROM {schema}.fences)";
-        assert_eq!(strange.value::<i64>(written).await, 0, "the stranger was asked");
+        nothing_is_written_at(&self.strange, &self.ours).await;
     }
 }
 

@@ -1,5 +1,6 @@
 //! A pooler that leads to another cluster since, under connections of ours that live on: each statement may be the first that comes there.
 use crate::common::Scratch;
+use crate::exchanged::nothing_is_written_at;
 use tenure_conformance::strangers::{
     self, exchange, fence_asks_nothing, leader_loses_nothing, standby_is_granted_nothing,
 };
@@ -54,17 +55,7 @@ impl strangers::Address for Pooled {
     }
 
     async fn is_untouched(&self) {
-        let strange = Scratch {
-            uri: self.strange.uri(),
-            schema: self.ours.schema.clone(),
-        };
-        let written =
-            "SELECT (SELECT count(*) FROM {schema}.leases) + (SELECT count(*) FROM {schema}.fences)";
-        assert_eq!(
-            strange.value::<i64>(written).await,
-            0,
-            "the stranger has done something"
-        );
+        nothing_is_written_at(&self.strange, &self.ours).await;
     }
 }
 

@@ -78,15 +78,17 @@ mod tests {
     use crate::server::Server;
     use tenure_core::Durability;
 
+    /// What is said of a server that is sound but for this.
+    fn durability(said: &[(&'static str, &'static str)]) -> Durability {
+        let sound = [
+            ("innodb_flush_log_at_trx_commit", "1"),
+            ("innodb_doublewrite", "ON"),
+        ];
+        Server::saying(&[&sound[..], said].concat()).durability()
+    }
+
     #[test]
     fn mysql_that_keeps_its_writes_from_the_disk_is_for_the_fence_alone() {
-        let durability = |setting: &[(&'static str, &'static str)]| {
-            let sound = [
-                ("innodb_flush_log_at_trx_commit", "1"),
-                ("innodb_doublewrite", "ON"),
-            ];
-            Server::saying(&[&sound[..], setting].concat()).durability()
-        };
         for sound in [&[][..], &[("innodb_redo_log_enabled", "ON")]] {
             assert_eq!(durability(sound), Durability::Safe);
         }
@@ -105,13 +107,6 @@ mod tests {
 
     #[test]
     fn mysql_that_follows_another_is_for_the_fence_alone() {
-        let durability = |running: &[(&'static str, &'static str)]| {
-            let sound = [
-                ("innodb_flush_log_at_trx_commit", "1"),
-                ("innodb_doublewrite", "ON"),
-            ];
-            Server::saying(&[&sound[..], running].concat()).durability()
-        };
         let off = ("slave_running", "OFF");
         assert_eq!(durability(&[off, ("slaves_running", "0")]), Durability::Safe);
         for running in [

@@ -86,8 +86,11 @@ impl Kv {
             Kept::OnDisk => (&told["storage"], &told["limits"]["max_storage"]),
             Kept::InMemory => (&told["memory"], &told["limits"]["max_memory"]),
         };
-        Ok(max.as_u64().map(|max| Limit {
-            used: used.as_u64().unwrap_or(0),
+        let Some(max) = max.as_u64() else {
+            return Ok(None);
+        };
+        Ok(Some(Limit {
+            used: used.as_u64().ok_or("how full the account is was not told")?,
             max,
             of: "bytes of the account".to_owned(),
             harm: SHARED_HARM,

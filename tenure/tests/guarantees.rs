@@ -1,12 +1,11 @@
-//! GUARANTEES.md names a test for every promise; a name that no test has is a promise without one.
+//! GUARANTEES.md, and those of the parts that it names, name a test for every promise; a name that no test has is a promise
+//! without one.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .unwrap()
-        .to_path_buf()
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    root.canonicalize().unwrap()
 }
 
 fn sources(folder: &Path, text: &mut String) {
@@ -116,8 +115,23 @@ fn scenarios(code: &str) -> BTreeSet<&str> {
     names.collect()
 }
 
-fn guarantees() -> String {
-    std::fs::read_to_string(workspace().join("GUARANTEES.md")).unwrap()
+/// The file at the root, whose contents name every promise, and those of the parts, with their paths.
+fn guarantees() -> BTreeMap<PathBuf, String> {
+    let mut files = Vec::new();
+    documents_in(&workspace(), &mut files);
+    files.retain(|path| path.ends_with("GUARANTEES.md"));
+    let files = files.into_iter().map(|path| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        (path, text)
+    });
+    files.collect()
+}
+
+/// Of all the files.
+fn all_promises(files: &BTreeMap<PathBuf, String>) -> Vec<Promise<'_>> {
+    let promises: Vec<Promise> = files.values().flat_map(|text| promises(text)).collect();
+    assert!(promises.len() > 100, "only {} promises are read", promises.len());
+    promises
 }
 
 /// A promise of GUARANTEES.md: its heading, and what its list of tests has.
@@ -156,7 +170,6 @@ fn promises(text: &str) -> Vec<Promise<'_>> {
                 .push(test);
         }
     }
-    assert!(promises.len() > 100, "only {} promises are read", promises.len());
     promises
 }
 
@@ -200,9 +213,9 @@ fn every_test_that_a_guarantee_names_exists() {
         listed.len(),
         laws.len()
     );
-    let text = guarantees();
+    let files = guarantees();
     let mut named = 0;
-    for promise in promises(&text) {
+    for promise in all_promises(&files) {
         let label = promise.label;
         let mut is_tested = false;
         for entry in promise.tests {
@@ -240,37 +253,84 @@ fn every_test_that_a_guarantee_names_exists() {
 /// Who reads the contents alone sees every promise, in its order and its words, and comes to each.
 #[test]
 fn the_contents_of_the_guarantees_name_every_promise() {
-    let text = guarantees();
-    let promises = promises(&text);
-    let lines: Vec<String> = promises
-        .iter()
-        .map(|Promise { label, title, .. }| format!("- [{label}](#{}) {title}", label.to_lowercase()))
+    let files = guarantees();
+    let root = workspace().join("GUARANTEES.md");
+    let contents: Vec<&str> = files[&root]
+        .lines()
+        .filter(|line| line.starts_with("- ["))
         .collect();
-    let contents: Vec<&str> = text.lines().filter(|line| line.starts_with("- [")).collect();
-    assert_eq!(contents, lines);
+    let mut lines = 0;
+    for (path, text) in &files {
+        let file = path.strip_prefix(workspace()).unwrap().to_str().unwrap();
+        let link = if *path == root { "" } else { file };
+        let promised: Vec<String> = promises(text)
+            .iter()
+            .map(|Promise { label, title, .. }| {
+                format!("- [{label}]({link}#{}) {title}", label.to_lowercase())
+            })
+            .collect();
+        let begins = format!("]({link}#");
+        let named: Vec<&str> = contents
+            .iter()
+            .copied()
+            .filter(|line| line.contains(&begins))
+            .collect();
+        assert_eq!(named, promised, "{file}");
+        lines += named.len();
+        for line in text.lines().filter(|line| !line.starts_with("- [")) {
+            assert!(
+                line.chars().count() <= 120,
+                "{file}: longer than 120 characters: {line}"
+            );
+        }
+    }
+    assert_eq!(
+        lines,
+        contents.len(),
+        "a line of the contents leads to no promise"
+    );
+    let promises = all_promises(&files);
     let labels: BTreeSet<&str> = promises.iter().map(|promise| promise.label).collect();
     assert_eq!(labels.len(), promises.len(), "a label stands for two promises");
-    for line in text.lines() {
-        assert!(line.chars().count() <= 120, "longer than 120 characters: {line}");
-    }
 }
 
 #[test]
 fn every_link_to_a_guarantee_leads_to_one() {
-    let text = guarantees();
-    let anchors: BTreeSet<String> = promises(&text).iter().map(|it| it.label.to_lowercase()).collect();
+    let files = guarantees();
     let mut links = 0;
     let mut documents = Vec::new();
     documents_in(&workspace(), &mut documents);
     for document in documents {
         let text = std::fs::read_to_string(&document).unwrap();
-        for link in text.split("GUARANTEES.md#").skip(1) {
-            let anchor = link.split(')').next().unwrap();
-            assert!(anchors.contains(anchor), "{}: no {anchor}", document.display());
+        for link in text.split("](").skip(1) {
+            let Some((path, anchor)) = link.split(')').next().unwrap().split_once('#') else {
+                continue;
+            };
+            let to = match path {
+                "" => document.clone(),
+                _ => document.parent().unwrap().join(path),
+            };
+            if path.contains("://") || !to.ends_with("GUARANTEES.md") {
+                continue;
+            }
+            let text = &files[&to.canonicalize().expect(link)];
+            let heading = text
+                .lines()
+                .find(|line| line.starts_with("##") && leads_to(line, anchor));
+            assert!(heading.is_some(), "{}: no {path}#{anchor}", document.display());
             links += 1;
         }
     }
-    assert!(links > 10, "only {links} links were found");
+    assert!(links > 100, "only {links} links were found");
+}
+
+/// Whether a heading is the one that a link names: by its own anchor, or by its words as sites make anchors of them.
+fn leads_to(heading: &str, anchor: &str) -> bool {
+    let words = heading
+        .trim_start_matches(['#', ' '])
+        .to_lowercase()
+        .replace(' ', "-");
+    heading.contains(&format!("<a id=\"{anchor}\"></a>")) || words == anchor
 }
 
 fn documents_in(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -303,8 +363,8 @@ fn every_law_of_the_simulator_stands_with_its_guarantee() {
         "only {} laws were found: are they still read?",
         laws.len()
     );
-    let text = guarantees();
-    let promises = promises(&text);
+    let files = guarantees();
+    let promises = all_promises(&files);
     for (name, label) in laws {
         let named = format!("simulated: `{name}`");
         let promise = promises.iter().find(|promise| promise.label == label);

@@ -59,7 +59,7 @@ fn every_row_names_a_guarantee_and_rows_of_the_catalogue_that_exist() {
     let guarantees = of_workspace("GUARANTEES.md").unwrap();
     for row in rows() {
         assert!(
-            guarantees.contains(&format!("\n### {} · ", row.guarantee)),
+            guarantees.contains(&format!("\n- [{}](", row.guarantee)),
             "{}: {}",
             row.name,
             row.guarantee

@@ -35,6 +35,25 @@ fn a_claim_of_a_bumped_mark_by_its_own_number_is_a_new_one_once() {
     }
 }
 
+/// Cron mails what a script prints, every night.
+#[test]
+fn a_quiet_claim_or_check_that_is_admitted_prints_nothing() {
+    let sandbox = Sandbox::new("fence-quiet");
+    for (deed, token, code) in [
+        ("claim", "7", 0),
+        ("claim", "7", 0),
+        ("check", "7", 0),
+        ("check", "6", 80),
+    ] {
+        let said = fence(
+            &sandbox,
+            &[&["--quiet"], &term(deed, "nightly", token)[..]].concat(),
+        );
+        assert_eq!((said.code, said.stdout.as_str()), (code, ""), "{said:?}");
+        assert_eq!(said.stderr.is_empty(), code == 0, "{said:?}");
+    }
+}
+
 /// More than are read at once.
 #[test]
 fn thousands_of_marks_are_all_shown() {

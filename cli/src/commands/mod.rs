@@ -37,7 +37,7 @@ pub(crate) async fn run(cli: Cli, matches: &ArgMatches, voice: Voice) -> Result<
         Command::Top(arguments) => top::top(&arguments, store).await,
         Command::History(arguments) => history::history(&arguments, store, form).await,
         Command::StepDown(arguments) => step_down::step_down(&arguments, matches, store, form, voice).await,
-        Command::Fence(arguments) => fence::fence(&arguments, matches, store, form).await,
+        Command::Fence(arguments) => fence::fence(&arguments, matches, store, voice).await,
         Command::Gc(arguments) => gc::gc(&arguments, store, form, voice).await,
         Command::Explain(arguments) => explain::explain(&arguments, matches, form, voice),
         Command::Doctor(arguments) => return doctor::doctor(&arguments, store, form).await,

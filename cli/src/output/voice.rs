@@ -21,6 +21,11 @@ enum Loudness {
 }
 
 impl Voice {
+    /// The form of what is printed and said.
+    pub(crate) fn form(self) -> Form {
+        self.form
+    }
+
     /// Whether only errors are to be said.
     pub(crate) fn is_quiet(self) -> bool {
         self.loudness == Loudness::ErrorsOnly

@@ -10,7 +10,7 @@ pub(crate) use place::{FencePlace, Making, Opened};
 use super::look::answer;
 use crate::arguments::{FenceArguments, FenceDeed, FencePlaceArguments, Form, TableArguments, TermArguments};
 use crate::exit::{Code, Failure};
-use crate::output::{self, json_of_listed, table_of_marks};
+use crate::output::{self, Voice, json_of_listed, table_of_marks};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use serde_json::{Value, json};
@@ -26,12 +26,13 @@ pub(crate) async fn fence(
     arguments: &FenceArguments,
     matches: &ArgMatches,
     store: Option<&str>,
-    form: Form,
+    voice: Voice,
 ) -> Result<u8, Failure> {
+    let form = voice.form();
     let (_, matches) = matches.subcommand().expect("a subcommand is required");
     match &arguments.deed {
-        FenceDeed::Claim(arguments) => claim(arguments, matches, store, form).await,
-        FenceDeed::Check(arguments) => check(arguments, matches, store, form).await,
+        FenceDeed::Claim(arguments) => claim(arguments, matches, store, voice).await,
+        FenceDeed::Check(arguments) => check(arguments, matches, store, voice).await,
         FenceDeed::Show { resources, place } => show(resources, place, store, form).await,
         FenceDeed::Bump {
             resource,
@@ -57,7 +58,7 @@ async fn claim(
     arguments: &TermArguments,
     matches: &ArgMatches,
     store: Option<&str>,
-    form: Form,
+    voice: Voice,
 ) -> Result<u8, Failure> {
     let (resource, term) = term_of(arguments, matches)?;
     let place = FencePlace::find(&arguments.place, store)?;
@@ -85,14 +86,14 @@ async fn claim(
         Claimed::Raised { from: Some(from) } => format!("has claimed it, after term {from}"),
         Claimed::Raised { from: None } => "has claimed it, as the first".to_owned(),
     };
-    admitted(&resource, &term, form, how)
+    admitted(&resource, &term, voice, how)
 }
 
 async fn check(
     arguments: &TermArguments,
     matches: &ArgMatches,
     store: Option<&str>,
-    form: Form,
+    voice: Voice,
 ) -> Result<u8, Failure> {
     let (resource, term) = term_of(arguments, matches)?;
     let Some(fence) = FencePlace::find(&arguments.place, store)?
@@ -110,7 +111,7 @@ async fn check(
     };
     fence.close().await;
     checked?;
-    admitted(&resource, &term, form, "holds the mark".to_owned())
+    admitted(&resource, &term, voice, "holds the mark".to_owned())
 }
 
 /// The same failure; where an operator has raised the mark that a token is below, with what helps a term that is new all the same.
@@ -133,8 +134,10 @@ async fn of_bumped(failure: Failure, fence: &dyn Fence, resource: &ResourceName)
     Failure { message, ..failure }
 }
 
-fn admitted(resource: &ResourceName, term: &Term, form: Form, how: String) -> Result<u8, Failure> {
-    output::print(&match form {
+/// The code says it as well: in a script of cron's a line that all is well would be mailed.
+fn admitted(resource: &ResourceName, term: &Term, voice: Voice, how: String) -> Result<u8, Failure> {
+    output::print(&match voice.form() {
+        Form::Text if voice.is_quiet() => String::new(),
         Form::Text => output::line(&format!("resource \"{resource}\": {term} {how}")),
         Form::Json => {
             let (lease, token) = (term.lease.as_str(), term.token.number());

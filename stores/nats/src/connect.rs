@@ -41,6 +41,8 @@ pub(crate) struct Servers {
     pub(crate) place: String,
     /// Where to begin: with the server that answered last. A place in the URL's list.
     first: AtomicUsize,
+    /// Whether that one took longer to greet than it is given where there are others.
+    is_far: AtomicBool,
     /// How many connections were made.
     made: AtomicU64,
     /// Whose servers these are.
@@ -56,6 +58,7 @@ impl Servers {
             url,
             place,
             first: AtomicUsize::new(0),
+            is_far: AtomicBool::new(false),
             made: AtomicU64::new(0),
             files: RenewedFiles::default(),
         }
@@ -76,27 +79,38 @@ impl Servers {
     pub(crate) async fn connect(&self) -> Result<Dialled, StoreError> {
         let count = self.url.hosts.len();
         let first = self.first.load(Ordering::Relaxed);
-        let allowed = if self.are_several() {
-            SERVER_TIME_MAX
-        } else {
-            CONNECTION_TIME_MAX
-        };
+        let is_far = self.is_far.load(Ordering::Relaxed);
         let mut failed = Vec::new();
-        for server in (0..count).map(|step| (first + step) % count) {
-            match self.connect_to_ours(server, allowed).await {
-                Ok(dialled) => return Ok(dialled),
+        for step in 0..count {
+            let is_alone = !self.are_several() || is_far && step == 0;
+            let allowed = if is_alone {
+                CONNECTION_TIME_MAX
+            } else {
+                SERVER_TIME_MAX
+            };
+            match self.connect_to_ours((first + step) % count, allowed).await {
+                Ok(dialled) => {
+                    self.is_far.store(is_far && step == 0, Ordering::Relaxed);
+                    return Ok(dialled);
+                }
                 Err(error) => failed.push(error),
             }
         }
-        // All of them may be so far away that none greets in what one is given where there are others: the first is given more, and the
-        // next one another time.
-        if self.are_several() && failed.iter().all(|error| error.fault == Fault::TimedOut) {
-            match self.connect_to_ours(first, CONNECTION_TIME_MAX).await {
-                Ok(dialled) => return Ok(dialled),
-                Err(error) => failed[0] = error,
+        // Those that can be had may be so far away that none greets in what one is given where there are others: the first of them is
+        // given more, and the next one another time.
+        let late = failed.iter().position(|error| error.fault == Fault::TimedOut);
+        if let Some(step) = late.filter(|_| self.are_several()) {
+            let server = (first + step) % count;
+            match self.connect_to_ours(server, CONNECTION_TIME_MAX).await {
+                Ok(dialled) => {
+                    self.is_far.store(true, Ordering::Relaxed);
+                    return Ok(dialled);
+                }
+                Err(error) => failed[step] = error,
             }
-            self.pass_over(first);
+            self.first.store((server + 1) % count, Ordering::Relaxed);
         }
+        self.is_far.store(false, Ordering::Relaxed);
         Err(none_lets_in(failed))
     }
 

@@ -4,7 +4,7 @@ use crate::common::{Scratch, in_time, renewal, request, seconds, shared, take};
 use std::time::Duration;
 use tenure_core::{Fault as StoreFault, LeaseStore, Renew, Renewed, StoreError};
 use tenure_nats::NatsStore;
-use tenure_testkit::{Fault, FaultProxy, NatsOptions, NatsServer, eventually_async};
+use tenure_testkit::{Fault, FaultProxy, NatsOptions, NatsServer, eventually_async, free_port};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 
 /// As a request of the engine's, whose patience is a tenth of the ttl: shorter than what a dial gives one server.
@@ -49,7 +49,7 @@ async fn silent_server_is_passed_by_although_every_caller_gives_up_while_it_is_d
 
 /// As over TLS from afar, where a greeting takes some round trips: longer than one server is given where there are others.
 #[tokio::test]
-async fn servers_that_are_all_far_away_are_connected_to() {
+async fn servers_that_are_far_away_are_connected_to_although_another_is_down() {
     let alive = shared().await.address();
     let far = || {
         let proxy = FaultProxy::nats(&alive).expect("a proxy");
@@ -60,9 +60,9 @@ async fn servers_that_are_all_far_away_are_connected_to() {
         proxy
     };
     let (one, other) = (far(), far());
-    let store = Scratch::on(&format!("nats://{},{}", one.address(), other.address()))
-        .store()
-        .await;
+    let down = free_port();
+    let addresses = format!("nats://{},127.0.0.1:{down},{}", one.address(), other.address());
+    let store = Scratch::on(&addresses).store().await;
     let asked = request("job", "holder", seconds(60));
     eventually_async(Duration::from_secs(60), "a term", || store.acquire(&asked)).await;
 }

@@ -22,7 +22,7 @@ const LOOK_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// What tells one server from another, as far as it knows these; and whether it takes writes.
 const ITSELF: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'hostname', 'port', 'server_id', 'datadir', \
-     'read_only')";
+     'read_only', 'innodb_read_only')";
 
 const WAY_OUT: &str = "have the name in the MySQL URL lead to one primary alone";
 
@@ -113,11 +113,13 @@ impl Dial {
             .iter()
             .filter_map(|row| Some((text(row, 0)?, text(row, 1)?)))
             .collect();
-        let (writes, itself): (Vec<_>, Vec<_>) = said.into_iter().partition(|(name, _)| *name == "read_only");
+        let (writes, itself): (Vec<_>, Vec<_>) = said
+            .into_iter()
+            .partition(|(name, _)| name.ends_with("read_only"));
         Ok(Seen {
             address,
             store,
-            takes_writes: writes.iter().any(|(_, value)| ["0", "OFF"].contains(value)),
+            takes_writes: writes.iter().all(|(_, value)| ["0", "OFF"].contains(value)),
             server: format!("{itself:?}"),
         })
     }

@@ -26,7 +26,12 @@ pub(crate) async fn acquire(
     let (acquired, log) = trying.await?;
     if let (Acquired::Granted(grant), Some(log)) = (&acquired, log) {
         database.held.begin(&request.name, grant.token);
-        let settled = settle(database, request, grant, log).await;
+        if !grant.again {
+            // It is there for everybody to see. Who has given up by the time that the disk answers would tell nobody: asked for
+            // again, it is no new term.
+            database.wake.tell_of_a_term();
+        }
+        let settled = settle(database, request, log).await;
         settled.map_err(|trouble| trouble.into_error(&subject(), &database.shown))?;
     }
     Ok(acquired)
@@ -65,7 +70,7 @@ fn attempt(database: &Database, request: &Acquire) -> Result<(Acquired, Option<A
 ///
 /// A thread costs more than a disk that is quick. So the one that asks waits for it itself where it cannot have anything to
 /// renew: there, nobody is kept from anything that has to be in time.
-async fn settle(database: &Database, request: &Acquire, grant: &Grant, log: Arc<Log>) -> Result<(), Trouble> {
+async fn settle(database: &Database, request: &Acquire, log: Arc<Log>) -> Result<(), Trouble> {
     let synced_here = match database.held.are_several() {
         true => None,
         false => log.sync_here(),
@@ -75,9 +80,6 @@ async fn settle(database: &Database, request: &Acquire, grant: &Grant, log: Arc<
         None => log.sync_elsewhere().await?,
     }
     database.note_own(&request.name);
-    if !grant.again {
-        database.wake.tell_of_a_term();
-    }
     Ok(())
 }
 
@@ -190,4 +192,36 @@ fn held(seen: Seen<'_>) -> Result<Acquired, Trouble> {
 /// A number as the table keeps it; the words it comes from end below 2^63.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::acquire;
+    use crate::database::Database;
+    use crate::ear::Heard;
+    use crate::notifier::{self, Listened};
+    use crate::options::SqliteOptions;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tenure_conformance::asking::{request, seconds};
+
+    /// Whoever asked may have given it up before the disk answers, and asked for again it is no new term.
+    #[tokio::test]
+    async fn a_term_is_told_of_while_it_waits_for_the_disk() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = SqliteOptions::new(directory.path().join("leases.db"));
+        let database = Arc::new(Database::open(&options).unwrap());
+        let log = Arc::clone(&database.session().ok().unwrap().log);
+        let listening = notifier::open(&database, Listened::Everything).unwrap();
+        let heard = || notifier::drain(&listening, &database, Listened::Everything).unwrap();
+        let _its_making = heard();
+        let _stalled = log.stall();
+        let asked = request("job", "a", seconds(300));
+        let taking = acquire(&database, || "a lease".to_owned(), &asked);
+        let answer = tokio::time::timeout(Duration::from_millis(200), taking).await;
+        assert!(answer.is_err(), "the disk was not waited for: {answer:?}");
+        assert!(heard() == Some(Heard::Begin), "nobody was told");
+    }
 }

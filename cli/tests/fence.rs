@@ -54,7 +54,7 @@ pub fn course(sandbox: &Sandbox, place: &[&str]) {
         "belongs to lease \"nightly\"",
     );
     refused(
-        &at(&term("claim", "nightly", "9000000000000000000")),
+        &at(&term("claim", "nightly", "200000000000000")),
         78,
         "from the future",
     );

@@ -147,3 +147,36 @@ fn who_looks_at_a_watermark_locks_nothing_and_who_checks_counts() {
     let shown = fence(&sandbox, &[&["show", "--output", "json"][..], &at].concat());
     assert_eq!(json(&shown.stdout)["fences"][0]["refused"], 1, "{shown:?}");
 }
+
+/// Believed once, it would refuse every real term after it.
+#[test]
+fn what_is_above_every_token_is_claimed_checked_and_bumped_by_nobody() {
+    let sandbox = Sandbox::new("fence-beyond");
+    let (file, watermark) = (users_file(&sandbox), format!("file:{}", sandbox.path("marks")));
+    for place in [&[][..], &["--fence", &file], &["--fence", &watermark]] {
+        let at = |arguments: &[&str]| fence(&sandbox, &[arguments, place].concat());
+        assert_eq!(at(&term("claim", "nightly", "7")).code, 0);
+        let before = marks(&sandbox, place);
+        for beyond in ["253402300800000", "9223372036854775807", "18446744073709551615"] {
+            for asked in [
+                &term("claim", "nightly", beyond)[..],
+                &term("check", "nightly", beyond),
+                &["bump", "ledger", "--above", beyond],
+            ] {
+                refused(&at(asked), 78, "a whole number from 1 to 253402300799999");
+            }
+        }
+        // The last one is a token, of the future.
+        refused(
+            &at(&term("claim", "nightly", "253402300799999")),
+            78,
+            "from the future",
+        );
+        refused(
+            &at(&["bump", "ledger", "--above", "253402300799999"]),
+            78,
+            "check the digits",
+        );
+        assert_eq!(marks(&sandbox, place), before);
+    }
+}

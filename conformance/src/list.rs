@@ -170,6 +170,7 @@ macro_rules! for_each_case {
                 negative_token_is_left_alone
                 zero_token_is_left_alone
                 huge_token_is_left_alone
+                token_beyond_the_last_is_left_alone
                 token_that_is_text_is_left_alone
                 missing_token_is_left_alone
                 holder_that_is_a_number_is_left_alone
@@ -180,6 +181,7 @@ macro_rules! for_each_case {
                 attempt_that_is_text_is_left_alone
                 expiry_that_is_text_is_left_alone
                 missing_expiry_is_left_alone
+                expiry_far_off_is_left_alone
                 zero_ttl_is_left_alone
                 ttl_that_is_text_is_left_alone
                 record_of_another_application_is_left_alone

@@ -25,6 +25,8 @@ pub enum Corruption {
     ZeroToken,
     /// The token is a number above 2^63 − 1, in whatever type the storage has for it (a float of 1e300).
     HugeToken,
+    /// The token is [`BEYOND_THE_LAST`](Self::BEYOND_THE_LAST), of the right type.
+    TokenBeyondTheLast,
     /// The token is a text: `seven`.
     TokenIsText,
     /// There is no token: the field is absent or null.
@@ -45,14 +47,23 @@ pub enum Corruption {
     ExpiryIsText,
     /// There is no expiry: the field is absent or null.
     NoExpiry,
+    /// The expiry is centuries away ([`FAR_OFF_MS`](Self::FAR_OFF_MS)), and the ttl what it was.
+    ExpiryFarOff,
     /// The ttl is 0.
     ZeroTtl,
     /// The ttl is a text: `long`.
     TtlIsText,
     /// The record has the right key and none of the right fields: another application's.
     Alien,
-    /// The record stays valid but its token is 2^63 − 1, the last one: there is no successor.
+    /// The record stays valid but its token is [`FencingToken::MAX`](tenure_core::FencingToken::MAX), the last one: there is no successor.
     LastToken,
+}
+
+impl Corruption {
+    /// The least number above all tokens.
+    pub const BEYOND_THE_LAST: i64 = 253_402_300_800_000;
+    /// The end of the year 9999, in milliseconds since 1970.
+    pub const FAR_OFF_MS: i64 = 253_402_300_799_999;
 }
 
 /// What a store author supplies: two clients of one storage, and the ways beneath them.

@@ -85,7 +85,7 @@ fn a_note_comes_back_as_it_was_and_a_long_one_is_refused_with_its_length() {
 fn an_impossible_token_is_told_with_its_range() {
     assert_eq!(
         FencingToken::new(0).unwrap_err().to_string(),
-        "a fencing token is a whole number from 1 to 9223372036854775807"
+        "a fencing token is a whole number from 1 to 253402300799999"
     );
 }
 

@@ -40,20 +40,28 @@ fn hostile_but_possible_names_are_taken() {
 }
 
 #[test]
-fn a_token_is_never_zero_negative_or_beyond_a_signed_number() {
-    for number in [0, 1 << 63, u64::MAX] {
-        assert!(FencingToken::new(number).is_err());
+fn a_token_is_never_zero_negative_or_beyond_the_year_9999() {
+    const LAST: u64 = 253_402_300_799_999;
+    for number in [0, LAST + 1, i64::MAX.unsigned_abs(), 1 << 63, u64::MAX] {
+        assert!(FencingToken::new(number).is_err(), "{number}");
     }
-    for number in [0, -1, i64::MIN] {
-        assert!(FencingToken::from_signed(number).is_err());
+    for number in [0, -1, i64::MIN, LAST.cast_signed() + 1, i64::MAX] {
+        assert!(FencingToken::from_signed(number).is_err(), "{number}");
     }
-    for text in ["0", "-1", "1.5", "", "9223372036854775808"] {
+    for text in [
+        "0",
+        "-1",
+        "1.5",
+        "",
+        "253402300800000",
+        "9223372036854775807",
+        "9223372036854775808",
+    ] {
         assert!(text.parse::<FencingToken>().is_err(), "{text}");
     }
-    assert_eq!(
-        "9223372036854775807".parse::<FencingToken>().unwrap().signed(),
-        i64::MAX
-    );
+    assert_eq!(FencingToken::new(LAST), Ok(FencingToken::MAX));
+    assert_eq!("253402300799999".parse(), Ok(FencingToken::MAX));
+    assert_eq!(FencingToken::successor(None, LAST + 1), None);
 }
 
 #[test]
@@ -75,7 +83,7 @@ fn the_next_token_is_greater_than_the_last_and_not_below_the_stores_clock() {
         "a restored record is overtaken"
     );
     assert_eq!(
-        FencingToken::successor(Some(token(u64::MAX >> 1)), 0),
+        FencingToken::successor(Some(FencingToken::MAX), 0),
         None,
         "and never wraps round"
     );

@@ -122,6 +122,8 @@ held_record_is_left_alone! {
     zero_token_is_left_alone => ZeroToken;
     /// No term has a token above 2^63 − 1.
     huge_token_is_left_alone => HugeToken;
+    /// No term has a token above the last: believed, it would be claimed, and close its resource for good.
+    token_beyond_the_last_is_left_alone => TokenBeyondTheLast;
     /// A token is a number.
     token_that_is_text_is_left_alone => TokenIsText;
     /// A record without a token is none.
@@ -142,6 +144,8 @@ held_record_is_left_alone! {
     expiry_that_is_text_is_left_alone => ExpiryIsText;
     /// A held record without an expiry would be held for ever, or taken at once: nobody knows.
     missing_expiry_is_left_alone => NoExpiry;
+    /// No lease lasts for centuries: believed, it would keep everybody out.
+    expiry_far_off_is_left_alone => ExpiryFarOff;
     /// No lease has a ttl of 0.
     zero_ttl_is_left_alone => ZeroTtl;
     /// A ttl is a number.
@@ -154,12 +158,14 @@ held_record_is_left_alone! {
 pub async fn damaged_vacant_record_is_left_alone(fixture: &Fixture) {
     assert_left_alone(fixture, Standing::Vacant, Corruption::NegativeToken).await;
     assert_left_alone(fixture, Standing::Vacant, Corruption::TokenIsText).await;
+    assert_left_alone(fixture, Standing::Vacant, Corruption::TokenBeyondTheLast).await;
 }
 
 /// A damaged record is not taken because it looks expired.
 pub async fn damaged_expired_record_is_left_alone(fixture: &Fixture) {
     assert_left_alone(fixture, Standing::Expired, Corruption::NegativeToken).await;
     assert_left_alone(fixture, Standing::Expired, Corruption::HugeToken).await;
+    assert_left_alone(fixture, Standing::Expired, Corruption::TokenBeyondTheLast).await;
 }
 
 /// Damage to one record disturbs no other.

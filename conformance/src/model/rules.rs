@@ -50,7 +50,10 @@ impl Records {
     ) -> Result<Acquired, StoreError> {
         let name = &request.name;
         let token = FencingToken::successor(last.map(|record| record.token), now_ms).ok_or_else(|| {
-            let message = format!("the tokens of lease \"{name}\" are used up at 2^63 - 1; use another name");
+            let message = format!(
+                "the tokens of lease \"{name}\" are used up at {}; use another name",
+                FencingToken::MAX
+            );
             StoreError::not_applied(Fault::Internal, message)
         })?;
         let terms = last.map_or(1, |record| record.terms.saturating_add(1));

@@ -80,7 +80,7 @@ fn damaged(slot: &Slot, corruption: Corruption) -> Slot {
     match (slot, corruption) {
         (Slot::Own(record), Corruption::LastToken) => {
             let mut record = record.clone();
-            record.token = FencingToken::new(i64::MAX.unsigned_abs()).expect("the last token is one");
+            record.token = FencingToken::MAX;
             Slot::Own(record)
         }
         _ => Slot::Foreign(format!("{corruption:?} of {slot:?}")),

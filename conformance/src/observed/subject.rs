@@ -87,7 +87,10 @@ impl Subject for ObservedSubject {
     }
 
     fn corrupt<'a>(&'a self, name: &'a LeaseName, corruption: Corruption) -> Answer<'a, Hooked<()>> {
-        if matches!(corruption, Corruption::ExpiryIsText | Corruption::NoExpiry) {
+        if matches!(
+            corruption,
+            Corruption::ExpiryIsText | Corruption::NoExpiry | Corruption::ExpiryFarOff
+        ) {
             return Box::pin(async { Hooked::Unsupported("no record here has an expiry") });
         }
         self.storage.step(|records| {
@@ -98,7 +101,7 @@ impl Subject for ObservedSubject {
             match (slot.clone(), corruption) {
                 (SwapSlot::Own(version), Corruption::LastToken) => {
                     let mut entry = version.entry;
-                    entry.token = FencingToken::new(i64::MAX.unsigned_abs()).expect("the last token is one");
+                    entry.token = FencingToken::MAX;
                     drop(records.write(name, &entry));
                 }
                 (slot, _) => {

@@ -40,7 +40,10 @@ impl Decide for Acquire {
 fn begin(request: &Acquire, last: Option<&Seen>, token_floor: u64) -> Decision<Acquired> {
     let name = &request.name;
     let Some(token) = FencingToken::successor(last.map(|seen| seen.entry.token), token_floor) else {
-        let message = format!("the tokens of lease \"{name}\" are used up at 2^63 - 1; use another name");
+        let message = format!(
+            "the tokens of lease \"{name}\" are used up at {}; use another name",
+            FencingToken::MAX
+        );
         return Decision::Refuse(StoreError::not_applied(Fault::Internal, message));
     };
     let terms = last.map_or(1, |seen| seen.entry.terms.saturating_add(1));

@@ -36,6 +36,10 @@ impl Ttl {
     /// Longest ttl: 24 h. Above it, a crash is an outage of a day.
     pub const MAX: Self = Self(24 * 60 * 60 * 1000);
 
+    /// How much longer than its ttl a lease may last by its record: a day, as the store's clock may have been set back since. A
+    /// record that says more is a slip, which would keep everybody out for as long.
+    pub const BEYOND_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
     /// The ttl of this many milliseconds.
     ///
     /// # Errors
@@ -61,6 +65,12 @@ impl Ttl {
     #[must_use]
     pub fn as_millis(self) -> u64 {
         u64::from(self.0)
+    }
+
+    /// Whether so much can be left of a lease with this ttl; see [`BEYOND_MAX`](Self::BEYOND_MAX).
+    #[must_use]
+    pub fn may_leave(self, remaining: Duration) -> bool {
+        remaining <= self.duration() + Self::BEYOND_MAX
     }
 
     /// As a duration.

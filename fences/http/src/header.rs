@@ -27,12 +27,10 @@ const LEASE: &KeyRef = key_ref("lease");
 /// Fencing-Token: 1700001065800;lease="nightly-settlement"
 /// ```
 ///
-/// - The token is an Integer up to 999 999 999 999 999, the largest that RFC 9651 has. A larger one (a token
-///   may have 19 digits) is a String of its digits, as section 3.3.1 advises.
+/// - The token is an Integer: no token has more than the 15 digits that RFC 9651 leaves one.
 /// - `lease` is a String, or a Display String where the name is not ASCII.
 /// - It is read more strictly than RFC 9651 asks for: a second header line, a second `lease`, any other
-///   parameter, and a String for a token that fits an Integer are refused. What is not understood must not
-///   be let in.
+///   parameter, and a token that is no Integer are refused. What is not understood must not be let in.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FencingHeader(pub Term);
 
@@ -93,8 +91,8 @@ impl fmt::Display for HeaderError {
             }
             Self::NoToken { shown } => write!(
                 f,
-                "header Fencing-Token: \"{shown}\" does not begin with a whole number from 1 to \
-                 9223372036854775807 (quoted where it has more than 15 digits); {EXAMPLE}"
+                "header Fencing-Token: \"{shown}\" does not begin with a whole number from 1 to {}; {EXAMPLE}",
+                FencingToken::MAX
             ),
             Self::NoLease => write!(f, "header Fencing-Token does not say of which lease; {EXAMPLE}"),
             Self::LeaseUnclear => write!(
@@ -162,18 +160,13 @@ impl FencingHeader {
     #[must_use]
     pub fn value(&self) -> HeaderValue {
         let Self(Term { lease, token }) = self;
-        let number = token.signed();
-        let digits = number.to_string();
-        let bare = match Integer::try_from(number) {
-            Ok(integer) => RefBareItem::Integer(integer),
-            Err(_) => RefBareItem::String(StringRef::from_str(&digits).expect("digits are ASCII")),
-        };
+        let token = Integer::try_from(token.signed()).expect("no token has more than 15 digits");
         let lease = match StringRef::from_str(lease.as_str()) {
             Ok(ascii) => RefBareItem::String(ascii),
             Err(_) => RefBareItem::DisplayString(lease.as_str()),
         };
         let value = ItemSerializer::new()
-            .bare_item(bare)
+            .bare_item(RefBareItem::Integer(token))
             .parameter(LEASE, lease)
             .finish();
         HeaderValue::try_from(value).expect("a structured field is printable ASCII")
@@ -211,8 +204,8 @@ impl<'de> ItemVisitor<'de> for &mut Parts {
     ) -> Result<impl ParameterVisitor<'de, Out = Self::Out>, Self::Error> {
         self.token = match bare_item {
             BareItemFromInput::Integer(integer) => FencingToken::from_signed(i64::from(integer)).ok(),
-            BareItemFromInput::String(digits) => large_token(digits.as_str()),
             BareItemFromInput::Decimal(_)
+            | BareItemFromInput::String(_)
             | BareItemFromInput::ByteSequence(_)
             | BareItemFromInput::Boolean(_)
             | BareItemFromInput::Token(_)
@@ -243,13 +236,6 @@ impl<'de> ParameterVisitor<'de> for &mut Parts {
     fn finish(self) -> Result<Self::Out, Self::Error> {
         Ok(())
     }
-}
-
-/// A token that no Integer of RFC 9651 holds, in plain digits. `parse` alone would take a sign or zeros too.
-fn large_token(digits: &str) -> Option<FencingToken> {
-    let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
-    let token: FencingToken = digits.parse().ok().filter(|_| plain)?;
-    Integer::try_from(token.signed()).is_err().then_some(token)
 }
 
 fn shown(value: &[u8]) -> String {

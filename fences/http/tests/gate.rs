@@ -3,7 +3,7 @@ use crate::common::{A_WHILE, Counting, LONG, Marks, SHORT, ledger, nightly, term
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-use tenure_core::{Bump, Fault, Fence, LeaseName, ResourceName, Term};
+use tenure_core::{Bump, Fault, Fence, FencingToken, LeaseName, ResourceName, Term};
 use tenure_http::{Gate, Refusal};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -169,7 +169,10 @@ async fn number_of_the_mark_alone_lets_nobody_in() {
 async fn token_that_cannot_exist_yet_closes_nothing() {
     let marks = Marks::new();
     let gate = marks.gate();
-    let refused = gate.admit(&ledger(), &term(i64::MAX as u64)).await.unwrap_err();
+    let refused = gate
+        .admit(&ledger(), &term(FencingToken::MAX.number()))
+        .await
+        .unwrap_err();
     assert!(matches!(refused, Refusal::Future { .. }), "{refused}");
     gate.admit(&ledger(), &term(1)).await.unwrap();
 }

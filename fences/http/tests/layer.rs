@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tenure_core::{Fence as _, ResourceName};
+use tenure_core::{Fence as _, FencingToken, ResourceName};
 use tenure_http::{Admission, FENCING_TOKEN, FenceLayer, Need, Protection, Tally};
 use tower::ServiceExt as _;
 
@@ -194,11 +194,11 @@ async fn token_of_another_lease_is_answered_with_403_and_raises_no_mark() {
 async fn token_from_the_future_is_answered_with_403_and_closes_nothing() {
     let marks = Marks::new();
     let site = one_ledger(&marks);
-    let refused = site.put(i64::MAX as u64).await;
+    let refused = site.put(FencingToken::MAX.number()).await;
     assert_eq!(refused.status(), StatusCode::FORBIDDEN);
     let problem = problem(refused).await;
     assert_eq!(problem["type"], "urn:tenure:problem:token-from-the-future");
-    assert_eq!(problem["token"], i64::MAX);
+    assert_eq!(problem["token"], FencingToken::MAX.number());
     assert_eq!(site.put(1).await.status(), StatusCode::OK);
 }
 

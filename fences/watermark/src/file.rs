@@ -258,9 +258,10 @@ fn line(line: &str) -> Option<Mark> {
         "bumped" => true,
         _ => return None,
     };
-    let optional = |text: &str| match text {
-        "-" => Some(None),
-        token => token.parse::<FencingToken>().ok().map(Some),
+    let last_refused = match last {
+        "-" => None,
+        // For people. An earlier Tenure has counted what is no token any more.
+        number => FencingToken::new(number.parse().ok()?).ok(),
     };
     Some(Mark {
         resource: ResourceName::new(resource).ok()?,
@@ -271,7 +272,7 @@ fn line(line: &str) -> Option<Mark> {
         token: token.parse().ok()?,
         bumped,
         refused: refused.parse().ok()?,
-        last_refused: optional(last)?,
+        last_refused,
     })
 }
 

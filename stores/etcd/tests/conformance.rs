@@ -38,10 +38,11 @@ fn damaged(mut record: Value, corruption: Corruption) -> Result<String, &'static
         Corruption::NegativeToken
         | Corruption::ZeroToken
         | Corruption::HugeToken
+        | Corruption::TokenBeyondTheLast
         | Corruption::TokenIsText
         | Corruption::NoToken
         | Corruption::LastToken => return Err(REVISION),
-        Corruption::ExpiryIsText | Corruption::NoExpiry => return Err(SESSION),
+        Corruption::ExpiryIsText | Corruption::NoExpiry | Corruption::ExpiryFarOff => return Err(SESSION),
         Corruption::HolderIsNumber => set("owner", json!(7)),
         Corruption::HolderIsMalformed => set("owner", json!("a\u{7}b")),
         Corruption::NoHolder => {

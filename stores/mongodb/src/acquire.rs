@@ -8,7 +8,7 @@ use crate::site::{Site, subject};
 use mongodb::bson::{Bson, Document, bson, doc};
 use mongodb::options::ReturnDocument;
 use std::time::{Duration, Instant};
-use tenure_core::{Acquire, Acquired, Fault, Grant, StoreError, Ttl};
+use tenure_core::{Acquire, Acquired, Fault, FencingToken, Grant, StoreError, Ttl};
 
 /// How often one acquisition sends its upsert. Two racing upserts of a new name can both try to insert; the
 /// loser is told of a duplicate key, and the second time it finds the winner's record. A second refusal
@@ -133,7 +133,7 @@ fn pipeline(request: &Acquire, purge_after: Option<std::time::Duration>) -> Vec<
     // attempt may begin another. A released one may not: that would be a late duplicate.
     let take_mine =
         bson!({ "$or": [earlier_attempt, { "$and": [this_attempt.clone(), expired_unreleased] }] });
-    let has_successor = bson!({ "$lt": ["$generation", i64::MAX] });
+    let has_successor = bson!({ "$lt": ["$generation", FencingToken::MAX.signed()] });
     let take = bson!({ "$or": [
         is_fresh(),
         { "$and": [has_successor, { "$cond": [mine.clone(), take_mine, free] }] },
@@ -163,7 +163,7 @@ fn new_term(request: &Acquire, purge_after: Option<std::time::Duration>) -> Docu
         // A term that its own holder gave up for a later attempt ends now.
         "at": { "$cond": [unreleased(), { "$min": ["$expiresAt", "$$NOW"] }, "$released.at"] },
     }] });
-    // Clipped, since a sum beyond 64 bits would become a float; a generation that high is never reached here.
+    // Clipped, since a sum beyond 64 bits would become a float.
     let number =
         |field: &str| bson!({ "$add": [{ "$min": [{ "$ifNull": [field, 0_i64] }, i64::MAX - 1] }, 1_i64] });
     let succession = Succession {
@@ -210,13 +210,14 @@ pub(crate) fn term(request: &Acquire, succession: Succession) -> Document {
 /// Reads the decision off the record as the server left it.
 fn judge(request: &Acquire, record: &Record) -> Result<Acquired, StoreError> {
     let ours = record.lease.holder.incarnation == request.candidate.incarnation;
-    let last = record.lease.token.signed() == i64::MAX;
+    let last = record.lease.token == FencingToken::MAX;
     if last && (!record.is_held() || (ours && record.lease.attempt < request.attempt)) {
         return Err(StoreError::not_applied(
             Fault::Internal,
             format!(
-                "{}: its tokens are used up at 2^63 - 1; use another name",
-                subject(&request.name)
+                "{}: its tokens are used up at {}; use another name",
+                subject(&request.name),
+                FencingToken::MAX
             ),
         ));
     }

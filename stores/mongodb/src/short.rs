@@ -11,7 +11,7 @@ use crate::record::{Record, Shown};
 use crate::release::end;
 use mongodb::bson::{Bson, Document, bson};
 use std::time::Duration;
-use tenure_core::{Acquire, Release};
+use tenure_core::{Acquire, FencingToken, Release};
 
 /// What takes a lease that is as `seen`; `None` if it is not free then.
 pub(crate) fn take(request: &Acquire, seen: Shown, purge_after: Option<Duration>) -> Option<Vec<Document>> {
@@ -27,7 +27,7 @@ pub(crate) fn take(request: &Acquire, seen: Shown, purge_after: Option<Duration>
         generation.checked_add(1)?,
         i64::try_from(lease.terms).ok()?.checked_add(1)?,
     );
-    if !is_free {
+    if !is_free || lease.token == FencingToken::MAX {
         return None;
     }
     let owner = literal(lease.holder.id.as_str());

@@ -5,7 +5,7 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::{Client, Collection};
 use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
-use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
+use tenure_core::{Answer, FencingToken, LeaseName, LeasePurge, LeaseStore};
 use tenure_mongodb::MongoStore;
 use tenure_testkit::{Mongod, ReplicaSet};
 use tokio::sync::OnceCell;
@@ -81,6 +81,7 @@ impl Subject for MongoSubject {
             Corruption::NegativeToken => set("generation", Bson::Int64(-7)),
             Corruption::ZeroToken => set("generation", Bson::Int64(0)),
             Corruption::HugeToken => set("generation", Bson::Double(1e300)),
+            Corruption::TokenBeyondTheLast => set("generation", Bson::Int64(Corruption::BEYOND_THE_LAST)),
             Corruption::TokenIsText => set("generation", "seven".into()),
             Corruption::NoToken => doc! { "$unset": { "generation": "" } },
             Corruption::HolderIsNumber => set("owner", Bson::Int32(7)),
@@ -90,11 +91,15 @@ impl Subject for MongoSubject {
             Corruption::NegativeAttempt => set("attempt", Bson::Int64(-1)),
             Corruption::AttemptIsText => set("attempt", "first".into()),
             Corruption::ExpiryIsText => set("expiresAt", "tomorrow".into()),
+            Corruption::ExpiryFarOff => {
+                let far_off = mongodb::bson::DateTime::from_millis(Corruption::FAR_OFF_MS);
+                set("expiresAt", far_off.into())
+            }
             Corruption::NoExpiry => doc! { "$unset": { "expiresAt": "" } },
             Corruption::ZeroTtl => set("ttlMs", Bson::Int64(0)),
             Corruption::TtlIsText => set("ttlMs", "long".into()),
             Corruption::Alien => doc! { "_id": name.as_str(), "colour": "green" },
-            Corruption::LastToken => set("generation", Bson::Int64(i64::MAX)),
+            Corruption::LastToken => set("generation", Bson::Int64(FencingToken::MAX.signed())),
         };
         Box::pin(async move {
             if corruption == Corruption::Alien {

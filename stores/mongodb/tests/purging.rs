@@ -134,7 +134,7 @@ async fn a_token_ahead_of_the_clock_and_what_cannot_be_understood_are_kept() {
     }
     age(&scratch, &["ahead", "damaged"], DAY * 2).await;
     let leases = scratch.leases().await;
-    let ahead = doc! { "$set": { "generation": 9_000_000_000_000_000_i64, "released.generation": 9_000_000_000_000_000_i64 } };
+    let ahead = doc! { "$set": { "generation": 200_000_000_000_000_i64, "released.generation": 200_000_000_000_000_i64 } };
     let damage = doc! { "$set": { "note": 7 } };
     for (key, change) in [("ahead", ahead), ("damaged", damage)] {
         let changed = leases.update_one(doc! { "_id": key }, change).await;

@@ -3,7 +3,7 @@ use crate::row::text;
 use crate::schema::{call, literal};
 use crate::short::Short;
 use crate::site::{Site, subject};
-use tenure_core::{Acquire, Acquired, Fault, Grant, StoreError};
+use tenure_core::{Acquire, Acquired, Fault, FencingToken, Grant, StoreError};
 use tenure_remote::after_a_step;
 
 impl Site {
@@ -74,7 +74,10 @@ impl Site {
             "superseded" => Ok(Acquired::Superseded),
             "held" => Ok(Acquired::Held(record.lease)),
             "exhausted" => {
-                let message = format!("{subject}: its tokens are used up at 2^63 - 1; use another name");
+                let message = format!(
+                    "{subject}: its tokens are used up at {}; use another name",
+                    FencingToken::MAX
+                );
                 Err(StoreError::not_applied(Fault::Internal, message))
             }
             _ => Err(self.without_verdict(&subject)),

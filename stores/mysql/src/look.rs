@@ -25,7 +25,11 @@ impl Site {
         let rows = self.ask(Deed::Write, &subject, &statement).await?;
         match rows.first().and_then(|row| number(row, 0)) {
             Some(1) => Ok(Asked::Noted),
-            Some(0) => Ok(Asked::NotHeld),
+            Some(0) => {
+                // Or there is a record that cannot be understood.
+                self.read(&request.name).await?;
+                Ok(Asked::NotHeld)
+            }
             Some(_) | None => Err(self.without_verdict(&subject)),
         }
     }

@@ -152,7 +152,8 @@ fn positive(column: &str, number: i64) -> Result<u64, String> {
 }
 
 fn token(column: &str, number: i64) -> Result<FencingToken, String> {
-    FencingToken::from_signed(number).map_err(|_| format!("{column} is {number}, not from 1"))
+    FencingToken::from_signed(number)
+        .map_err(|_| format!("{column} is {number}, not from 1 to {}", FencingToken::MAX))
 }
 
 fn candidate(column: &str, text: &str) -> Result<CandidateId, String> {
@@ -166,7 +167,15 @@ fn understand(shown: &Shown) -> Result<Record, String> {
         .map_err(|why| format!("incarnation: {why}"))?;
     let ttl = u64::try_from(shown.ttl_ms)
         .ok()
-        .and_then(|ms| Ttl::from_millis(ms).ok());
+        .and_then(|ms| Ttl::from_millis(ms).ok())
+        .ok_or_else(|| format!("ttl_ms is {}, not from 100 to 86400000", shown.ttl_ms))?;
+    let remaining = match shown.released {
+        true => Duration::ZERO,
+        false => microseconds(shown.remaining_us),
+    };
+    if !ttl.may_leave(remaining) {
+        return Err("expires_us is more than a day beyond the ttl".to_owned());
+    }
     Ok(Record {
         lease: Lease {
             name: LeaseName::new(&shown.name).map_err(|error| format!("name: {error}"))?,
@@ -178,11 +187,8 @@ fn understand(shown: &Shown) -> Result<Record, String> {
             attempt: Attempt::new(positive("attempt", shown.attempt)?)
                 .ok_or_else(|| format!("attempt is {}", shown.attempt))?,
             terms: positive("terms", shown.terms)?,
-            ttl: ttl.ok_or_else(|| format!("ttl_ms is {}, not from 100 to 86400000", shown.ttl_ms))?,
-            remaining: match shown.released {
-                true => Duration::ZERO,
-                false => microseconds(shown.remaining_us),
-            },
+            ttl,
+            remaining,
             released: shown.released,
             held_for: microseconds(shown.held_us),
             renewed_ago: microseconds(shown.renewed_us),

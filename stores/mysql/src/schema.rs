@@ -1,6 +1,7 @@
 //! What the store needs in the database: tables and procedures, as text.
 
 use crate::procedures::Procedure;
+use tenure_core::{FencingToken, Ttl};
 
 /// The set-up that this store needs; another is refused. It is part of the procedures' names, so that a set-up never
 /// replaces what others need as it is: within a version a procedure is only mended.
@@ -176,6 +177,20 @@ pub(crate) fn call(procedure: &str, literals: &[String]) -> String {
     format!("CALL tenure_{procedure}_{VERSION}({})", literals.join(", "))
 }
 
+/// The columns that [`understood`] looks at.
+const COLUMNS: [&str; 5] = ["token", "previous_token", "released_us", "expires_us", "ttl_ms"];
+
+/// Whether a record is one, at `moment`, beyond what the table's own rules say: what has no place in the record's
+/// ([`decode`](crate::record::decode)) would keep everybody out for good.
+fn understood(columns: [impl std::fmt::Display; 5], moment: &str) -> String {
+    let [token, previous, released, expires, ttl_ms] = columns;
+    let (token_max, beyond_ms) = (FencingToken::MAX, Ttl::BEYOND_MAX.as_millis());
+    format!(
+        "({token} <= {token_max} AND COALESCE({previous}, 1) <= {token_max} AND ({released} IS NOT NULL \
+         OR {expires} <= {moment} + ({ttl_ms} + {beyond_ms}) * 1000))"
+    )
+}
+
 /// A part, with what it leaves open.
 pub(crate) fn filled(part: &str) -> String {
     [
@@ -198,6 +213,20 @@ pub(crate) fn filled(part: &str) -> String {
             "SET SESSION innodb_lock_wait_timeout = lock_wait, SESSION group_concat_max_len = list_length;"
                 .to_owned(),
         ),
+        ("{understood}", understood(COLUMNS, "moment")),
+        ("{understood_now}", understood(COLUMNS, NOW_US)),
+        (
+            "{understood_lease}",
+            understood(COLUMNS.map(|column| format!("lease.{column}")), "moment"),
+        ),
+        (
+            "{understood_as_read}",
+            understood(
+                ["l_token", "p_token", "l_released", "l_expires", "l_ttl"],
+                "moment",
+            ),
+        ),
+        ("{token_max}", FencingToken::MAX.to_string()),
         ("{begin}", BEGIN.to_owned()),
         ("{primary_only}", primary_only()),
         ("{takes_no_writes}", TAKES_NO_WRITES.to_owned()),

@@ -79,6 +79,7 @@ impl Subject for MysqlSubject {
             Corruption::NegativeToken => "token = -7",
             Corruption::ZeroToken => "token = 0",
             Corruption::HugeToken => "token = 1e300",
+            Corruption::TokenBeyondTheLast => "token = 253402300800000",
             Corruption::TokenIsText => "token = 'seven'",
             Corruption::NoToken => "token = NULL",
             Corruption::HolderIsNumber => unreachable!("it was declared above"),
@@ -88,11 +89,12 @@ impl Subject for MysqlSubject {
             Corruption::NegativeAttempt => "attempt = -1",
             Corruption::AttemptIsText => "attempt = 'first'",
             Corruption::ExpiryIsText => "expires_us = 'the day after'",
+            Corruption::ExpiryFarOff => "expires_us = 253402300799999000",
             Corruption::NoExpiry => "expires_us = NULL",
             Corruption::ZeroTtl => "ttl_ms = 0",
             Corruption::TtlIsText => "ttl_ms = 'long'",
             Corruption::Alien => "owner = NULL, token = NULL, incarnation = NULL, expires_us = NULL",
-            Corruption::LastToken => "token = 9223372036854775807",
+            Corruption::LastToken => "token = 253402300799999",
         };
         Box::pin(async move {
             let statement = format!("UPDATE tenure_leases SET {assignment} WHERE name = ?");

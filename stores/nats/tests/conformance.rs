@@ -4,7 +4,7 @@ use crate::common::{Beneath, Scratch, key, shared, shared_cluster};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
-use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
+use tenure_core::{Answer, FencingToken, LeaseName, LeasePurge, LeaseStore};
 use tenure_nats::NatsStore;
 
 struct NatsSubject {
@@ -58,6 +58,7 @@ impl Subject for NatsSubject {
                 Corruption::NegativeToken => ("generation", json!(-7)),
                 Corruption::ZeroToken => ("generation", json!(0)),
                 Corruption::HugeToken => ("generation", json!(1e300)),
+                Corruption::TokenBeyondTheLast => ("generation", json!(Corruption::BEYOND_THE_LAST)),
                 Corruption::TokenIsText => ("generation", json!("seven")),
                 Corruption::NoToken => ("generation", Value::Null),
                 Corruption::HolderIsNumber => ("owner", json!(7)),
@@ -66,13 +67,13 @@ impl Subject for NatsSubject {
                 Corruption::IncarnationIsMalformed => ("incarnation", json!("not-an-incarnation")),
                 Corruption::NegativeAttempt => ("attempt", json!(-1)),
                 Corruption::AttemptIsText => ("attempt", json!("first")),
-                Corruption::ExpiryIsText | Corruption::NoExpiry => {
+                Corruption::ExpiryIsText | Corruption::NoExpiry | Corruption::ExpiryFarOff => {
                     return Hooked::Unsupported("no record here has an expiry: it is observed");
                 }
                 Corruption::ZeroTtl => ("ttlMs", json!(0)),
                 Corruption::TtlIsText => ("ttlMs", json!("long")),
                 Corruption::Alien => ("", json!({ "colour": "green" })),
-                Corruption::LastToken => ("generation", json!(i64::MAX)),
+                Corruption::LastToken => ("generation", json!(FencingToken::MAX.number())),
             };
             if field.is_empty() {
                 record = damage;

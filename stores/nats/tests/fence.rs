@@ -120,7 +120,9 @@ async fn tokens_of_another_lease_and_from_the_future_change_nothing_in_nats() {
     fence.claim(&ledger, &term("job", 7)).await.expect("claimed");
     let foreign = fence.claim(&ledger, &term("other", 9)).await;
     assert!(matches!(foreign, Err(FenceError::Foreign { .. })), "{foreign:?}");
-    let future = fence.claim(&ledger, &term("job", i64::MAX.unsigned_abs())).await;
+    let future = fence
+        .claim(&ledger, &term("job", FencingToken::MAX.number()))
+        .await;
     assert!(
         matches!(
             future,

@@ -103,7 +103,10 @@ impl Site {
             "superseded" => Ok(Acquired::Superseded),
             "held" => Ok(Acquired::Held(record.lease)),
             "exhausted" => {
-                let message = format!("{subject}: its tokens are used up at 2^63 - 1; use another name");
+                let message = format!(
+                    "{subject}: its tokens are used up at {}; use another name",
+                    FencingToken::MAX
+                );
                 Err(StoreError::not_applied(Fault::Internal, message))
             }
             _ => Err(self.without_verdict(&subject)),

@@ -18,7 +18,11 @@ impl Site {
         let rows = self.ask(Deed::Write, &subject, &statement, &parameters).await?;
         match rows.first().and_then(|row| row.try_get(0).ok()) {
             Some(true) => Ok(Asked::Noted),
-            Some(false) => Ok(Asked::NotHeld),
+            Some(false) => {
+                // Or there is a record that cannot be understood.
+                self.read(&request.name).await?;
+                Ok(Asked::NotHeld)
+            }
             None => Err(self.without_verdict(&subject)),
         }
     }

@@ -184,7 +184,8 @@ fn understand(shown: &Shown) -> Result<Record, String> {
             .ok_or_else(|| format!("{column} is {number}, not from 1"))
     };
     let token = |column: &str, number: i64| {
-        FencingToken::from_signed(number).map_err(|_| format!("{column} is {number}, not from 1"))
+        FencingToken::from_signed(number)
+            .map_err(|_| format!("{column} is {number}, not from 1 to {}", FencingToken::MAX))
     };
     let candidate =
         |column: &str, text: &str| CandidateId::new(text).map_err(|error| format!("{column}: {error}"));
@@ -194,7 +195,15 @@ fn understand(shown: &Shown) -> Result<Record, String> {
         .map_err(|why| format!("incarnation: {why}"))?;
     let ttl = u64::try_from(shown.ttl_ms)
         .ok()
-        .and_then(|ms| Ttl::from_millis(ms).ok());
+        .and_then(|ms| Ttl::from_millis(ms).ok())
+        .ok_or_else(|| format!("ttl_ms is {}, not from 100 to 86400000", shown.ttl_ms))?;
+    let remaining = match shown.released {
+        true => Duration::ZERO,
+        false => microseconds(shown.remaining_us),
+    };
+    if !ttl.may_leave(remaining) {
+        return Err("expires_at is more than a day beyond the ttl".to_owned());
+    }
     let previous = shown.previous.as_ref().map(|term| {
         Ok::<_, String>(Predecessor {
             candidate: candidate("previous_owner", &term.owner)?,
@@ -218,11 +227,8 @@ fn understand(shown: &Shown) -> Result<Record, String> {
             attempt: Attempt::new(positive("attempt", shown.attempt)?)
                 .ok_or_else(|| format!("attempt is {}", shown.attempt))?,
             terms: positive("terms", shown.terms)?,
-            ttl: ttl.ok_or_else(|| format!("ttl_ms is {}, not from 100 to 86400000", shown.ttl_ms))?,
-            remaining: match shown.released {
-                true => Duration::ZERO,
-                false => microseconds(shown.remaining_us),
-            },
+            ttl,
+            remaining,
             released: shown.released,
             held_for: microseconds(shown.held_us),
             renewed_ago: microseconds(shown.renewed_us),

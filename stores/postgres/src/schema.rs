@@ -1,5 +1,7 @@
 //! What the store needs in the database: tables and functions in a schema of their own, as text.
 
+use tenure_core::{FencingToken, Ttl};
+
 /// The set-up that this store needs; another is refused.
 pub(crate) const VERSION: i32 = 1;
 
@@ -175,6 +177,8 @@ fn filled(part: &str, schema: &str) -> String {
             "{milliseconds}",
             "floor(extract(epoch FROM moment) * 1000)::bigint".to_owned(),
         ),
+        ("{understood}", understood()),
+        ("{token_max}", FencingToken::MAX.to_string()),
         ("{version}", version),
         ("{later}", LATER.to_owned()),
     ]
@@ -182,6 +186,16 @@ fn filled(part: &str, schema: &str) -> String {
     .fold(part.to_owned(), |text, (hole, filling)| {
         text.replace(hole, filling)
     })
+}
+
+/// Whether the record `lease` is one, at the moment `moment`, beyond what its columns' types say: what has no place in the record's
+/// own ([`decode`](crate::record::decode)) would keep everybody out for good.
+fn understood() -> String {
+    let (token, beyond_ms) = (FencingToken::MAX, Ttl::BEYOND_MAX.as_millis());
+    format!(
+        "(lease.token <= {token} AND coalesce(lease.previous_token, 1) <= {token} AND (lease.released_at IS NOT NULL \
+         OR lease.expires_at <= moment + (lease.ttl_ms + {beyond_ms}) * interval '1 millisecond'))"
+    )
 }
 
 /// The elements of a list as texts, in their order.

@@ -76,6 +76,7 @@ impl Subject for PostgresSubject {
             Corruption::NegativeToken => "token = -7",
             Corruption::ZeroToken => "token = 0",
             Corruption::HugeToken => "token = 1e300",
+            Corruption::TokenBeyondTheLast => "token = 253402300800000",
             Corruption::TokenIsText => "token = 'seven'",
             Corruption::NoToken => "token = NULL",
             Corruption::HolderIsNumber => unreachable!("it was declared above"),
@@ -85,11 +86,12 @@ impl Subject for PostgresSubject {
             Corruption::NegativeAttempt => "attempt = -1",
             Corruption::AttemptIsText => "attempt = 'first'",
             Corruption::ExpiryIsText => "expires_at = 'the day after'",
+            Corruption::ExpiryFarOff => "expires_at = to_timestamp(253402300799.999)",
             Corruption::NoExpiry => "expires_at = NULL",
             Corruption::ZeroTtl => "ttl_ms = 0",
             Corruption::TtlIsText => "ttl_ms = 'long'",
             Corruption::Alien => "owner = NULL, token = NULL, incarnation = NULL, expires_at = NULL",
-            Corruption::LastToken => "token = 9223372036854775807",
+            Corruption::LastToken => "token = 253402300799999",
         };
         Box::pin(async move {
             match self.change(name, assignment).await {

@@ -46,8 +46,9 @@ impl Site {
             "exhausted" => Err(StoreError::not_applied(
                 Fault::Internal,
                 format!(
-                    "{}: its tokens are used up at 2^63 - 1; use another name",
-                    subject(&request.name)
+                    "{}: its tokens are used up at {}; use another name",
+                    subject(&request.name),
+                    FencingToken::MAX
                 ),
             )),
             "unreadable" => Err(self.cannot_read(&key, name, reply.fields()?.as_ref(), now_ms)),

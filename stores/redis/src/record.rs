@@ -191,6 +191,18 @@ impl Record<'_> {
         {
             return Err(is("unconfirmed", other, "\"first\" or \"later\""));
         }
+        let ttl = Ttl::from_millis(self.number("ttlMs")?).map_err(|error| wrong("ttlMs", error))?;
+        let remaining = match released {
+            true => Duration::ZERO,
+            false => between(self.now_ms, expires),
+        };
+        if !ttl.may_leave(remaining) {
+            return Err(is(
+                "expiresAt",
+                expires.to_string().as_bytes(),
+                "within a day of the ttl",
+            ));
+        }
         Ok(Lease {
             name: LeaseName::new(name).map_err(|error| wrong("name", error))?,
             holder: Candidate {
@@ -203,12 +215,8 @@ impl Record<'_> {
             token: self.token("generation", self.value("generation"))?,
             attempt: Attempt::new(self.number("attempt")?).expect("it is in the range of numbers"),
             terms: self.number("terms")?,
-            ttl: Ttl::from_millis(self.number("ttlMs")?).map_err(|error| wrong("ttlMs", error))?,
-            remaining: if released {
-                Duration::ZERO
-            } else {
-                between(self.now_ms, expires)
-            },
+            ttl,
+            remaining,
             released,
             held_for: between(acquired, self.now_ms),
             renewed_ago: between(renewed.unwrap_or(acquired), self.now_ms),
@@ -259,19 +267,17 @@ impl Record<'_> {
     }
 
     fn number(&self, field: &'static str) -> Result<u64, Wrong> {
-        self.token(field, self.value(field)).map(FencingToken::number)
+        let wanted = "a whole number from 1 to 2^63 - 1";
+        let value = self.value(field).ok_or_else(|| missing(field, wanted))?;
+        let number = whole(value).filter(|number| i64::try_from(*number).is_ok());
+        number.ok_or_else(|| is(field, value, wanted))
     }
 
-    /// Tokens, attempts and counts have one range, and one form: no sign, no leading zero.
     fn token(&self, field: &'static str, value: Option<&[u8]>) -> Result<FencingToken, Wrong> {
-        let wanted = "a whole number from 1 to 2^63 - 1";
-        let value = value.ok_or_else(|| missing(field, wanted))?;
-        let plain = value.iter().all(u8::is_ascii_digit) && value.first() != Some(&b'0');
-        std::str::from_utf8(value)
-            .ok()
-            .filter(|_| plain)
-            .and_then(|text| text.parse().ok())
-            .ok_or_else(|| is(field, value, wanted))
+        let wanted = format!("a whole number from 1 to {}", FencingToken::MAX);
+        let value = value.ok_or_else(|| missing(field, &wanted))?;
+        let token = whole(value).and_then(|number| FencingToken::new(number).ok());
+        token.ok_or_else(|| is(field, value, &wanted))
     }
 
     fn date(&self, field: &'static str) -> Result<u64, Wrong> {
@@ -288,6 +294,13 @@ impl Record<'_> {
             .and_then(|text| text.parse().ok())
             .ok_or_else(|| is(field, value, wanted))
     }
+}
+
+/// A number from 1 in its one form: no sign, no leading zero.
+fn whole(value: &[u8]) -> Option<u64> {
+    let plain = value.iter().all(u8::is_ascii_digit) && value.first() != Some(&b'0');
+    let text = std::str::from_utf8(value).ok().filter(|_| plain)?;
+    text.parse().ok()
 }
 
 /// From `earlier` to `later`; zero if they are the other way round, as after a step of the server's clock.

@@ -5,6 +5,7 @@ use crate::words::Words;
 use redis::Cmd;
 use std::fmt::Display;
 use std::sync::LazyLock;
+use tenure_core::{FencingToken, Ttl};
 
 /// Takes a lease.
 pub(crate) static ACQUIRE: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/acquire.lua")));
@@ -82,7 +83,14 @@ fn on_records(body: &str) -> Script {
     }
     let names = format!("'{}'", FIELDS.join("', '"));
     let text = text.replace("FIELDS", &names);
-    Script::new(text.replace("PLAIN", PLAIN).replace("WITH_SLASHES", WITH_SLASHES))
+    let text = text.replace("PLAIN", PLAIN).replace("WITH_SLASHES", WITH_SLASHES);
+    let text = text.replace("BEYOND_TTL_MAX_MS", &Ttl::BEYOND_MAX.as_millis().to_string());
+    Script::new(with_token_max(&text))
+}
+
+/// A text with the largest token in it.
+pub(crate) fn with_token_max(text: &str) -> String {
+    text.replace("TOKEN_MAX", &FencingToken::MAX.to_string())
 }
 
 /// The same, by which a term comes to one member of a quorum.

@@ -6,7 +6,7 @@ use redis::aio::MultiplexedConnection;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
-use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
+use tenure_core::{Answer, FencingToken, LeaseName, LeasePurge, LeaseStore};
 use tenure_redis::RedisStore;
 use tenure_testkit::{RedisBuild, RedisCluster};
 use tokio::sync::OnceCell;
@@ -110,6 +110,7 @@ impl Subject for RedisSubject {
             Corruption::NegativeToken => set("generation", "-7"),
             Corruption::ZeroToken => set("generation", "0"),
             Corruption::HugeToken => set("generation", "9223372036854775808"),
+            Corruption::TokenBeyondTheLast => set("generation", &Corruption::BEYOND_THE_LAST.to_string()),
             Corruption::TokenIsText => set("generation", "seven"),
             Corruption::NoToken => unset("generation"),
             Corruption::HolderIsNumber => {
@@ -121,11 +122,12 @@ impl Subject for RedisSubject {
             Corruption::NegativeAttempt => set("attempt", "-1"),
             Corruption::AttemptIsText => set("attempt", "first"),
             Corruption::ExpiryIsText => set("expiresAt", "tomorrow"),
+            Corruption::ExpiryFarOff => set("expiresAt", &Corruption::FAR_OFF_MS.to_string()),
             Corruption::NoExpiry => unset("expiresAt"),
             Corruption::ZeroTtl => set("ttlMs", "0"),
             Corruption::TtlIsText => set("ttlMs", "long"),
             Corruption::Alien => redis::cmd("SET").arg(&key).arg("green").to_owned(),
-            Corruption::LastToken => set("generation", "9223372036854775807"),
+            Corruption::LastToken => set("generation", &FencingToken::MAX.to_string()),
         };
         Box::pin(async move {
             let _changed: redis::Value = self.query(&damage).await;

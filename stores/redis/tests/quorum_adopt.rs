@@ -264,7 +264,7 @@ const MEANWHILE: [Meanwhile; 9] = [
         "incarnation",
         OTHER,
         "generation",
-        "9000000000000000000",
+        "200000000000000",
         "expiresAt",
         "1",
     ]),

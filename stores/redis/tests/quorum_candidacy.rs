@@ -1,13 +1,14 @@
 //! What a quorum tells of a lease while a candidate has taken its members, or has died before it had a token.
 
 use crate::common::guess::{KEY, LATER, are_ahead, asked_of, had, set, three};
-use crate::common::{hosts, name, quorum_at, record_in, request, seconds, take};
+use crate::common::{hosts, in_an_hour, name, quorum_at, record_in, request, seconds, take};
 use tenure_core::{Bump, Fence, FencingToken, Lease, LeaseStore, Listed, Occupancy, Page, ResourceName};
 use tenure_redis::{QuorumStore, RedisFence};
 use tenure_testkit::RedisServer;
 
 /// What a candidate makes of a record that was given back, as `quorum_take.lua` does.
 async fn candidacy(server: &RedisServer) {
+    let soon = in_an_hour();
     let before = record_in(server, "job").await;
     let over = [
         ("previousOwner", before["owner"].as_str()),
@@ -20,7 +21,7 @@ async fn candidacy(server: &RedisServer) {
         ("incarnation", "0123456789abcdef0123456789abcdef"),
         ("attempt", "1"),
         ("note", "a candidate's"),
-        ("expiresAt", "99999999999999"),
+        ("expiresAt", soon.as_str()),
         ("unconfirmed", "later"),
     ];
     asked_of(server, redis::cmd("HSET").arg(KEY).arg(&over).arg(&taken)).await;
@@ -57,6 +58,7 @@ async fn term_before_a_candidacy_is_told_and_what_bumps_a_mark_is_above_it() {
     let before = had(&store, &servers, &mut a).await;
     let missed = record_in(&servers[2], "job").await;
     are_ahead(&servers).await;
+    let soon = in_an_hour();
     for is_missed in [false, true] {
         for server in &servers {
             if !record_in(server, "job").await.contains_key("unconfirmed") {
@@ -66,7 +68,7 @@ async fn term_before_a_candidacy_is_told_and_what_bumps_a_mark_is_above_it() {
         if is_missed {
             set(&servers[2], &missed).await;
         }
-        for expires_at in ["99999999999999", "1"] {
+        for expires_at in [soon.as_str(), "1"] {
             for server in &servers[..2] {
                 let expires = [("expiresAt", expires_at)];
                 asked_of(server, redis::cmd("HSET").arg(KEY).arg(&expires)).await;

@@ -1,7 +1,7 @@
 //! What a quorum says of an acquisition that failed after its members had done some of it.
 
 use crate::common::{
-    Three, connection, giving_back, in_each, in_every_member, renewal, request, seconds, take,
+    Three, connection, giving_back, in_an_hour, in_each, in_every_member, renewal, request, seconds, take,
 };
 use redis::aio::MultiplexedConnection;
 use std::time::Duration;
@@ -21,7 +21,7 @@ impl Three {
     /// What a rival's candidacy is in a member, made of the record that is there.
     async fn candidacy_of_a_rival(&self, member: usize) {
         let rival = "0123456789abcdef0123456789abcdef";
-        let over = "99999999999999";
+        let over = &in_an_hour();
         let fields = [
             RECORD,
             "unconfirmed",

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
-use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
+use tenure_core::{Answer, FencingToken, LeaseName, LeasePurge, LeaseStore};
 use tenure_redis::QuorumStore;
 use tenure_testkit::{RedisOptions, RedisServer};
 use tokio::sync::OnceCell;
@@ -147,6 +147,7 @@ impl Subject for QuorumSubject {
             Corruption::NegativeToken => set("generation", "-7"),
             Corruption::ZeroToken => set("generation", "0"),
             Corruption::HugeToken => set("generation", "9223372036854775808"),
+            Corruption::TokenBeyondTheLast => set("generation", &Corruption::BEYOND_THE_LAST.to_string()),
             Corruption::TokenIsText => set("generation", "seven"),
             Corruption::NoToken => unset("generation"),
             Corruption::HolderIsNumber => {
@@ -158,11 +159,12 @@ impl Subject for QuorumSubject {
             Corruption::NegativeAttempt => set("attempt", "-1"),
             Corruption::AttemptIsText => set("attempt", "first"),
             Corruption::ExpiryIsText => set("expiresAt", "tomorrow"),
+            Corruption::ExpiryFarOff => set("expiresAt", &Corruption::FAR_OFF_MS.to_string()),
             Corruption::NoExpiry => unset("expiresAt"),
             Corruption::ZeroTtl => set("ttlMs", "0"),
             Corruption::TtlIsText => set("ttlMs", "long"),
             Corruption::Alien => redis::cmd("SET").arg(&key).arg("green").to_owned(),
-            Corruption::LastToken => set("generation", "9223372036854775807"),
+            Corruption::LastToken => set("generation", &FencingToken::MAX.to_string()),
         };
         Box::pin(async move {
             self.settled(name).await;

@@ -1,7 +1,7 @@
 //! A quorum of five of which two are away: a guess that one of the other three does not confirm keeps nobody out.
 
 use crate::common::guess::{KEY, asked_of, had, had_ahead, is_confirmed, is_held, next, set};
-use crate::common::{BOUND, giving_back, hosts, quorum_at, record_in, request, seconds, servers};
+use crate::common::{BOUND, giving_back, hosts, in_an_hour, quorum_at, record_in, request, seconds, servers};
 use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Acquired, Grant, LeaseStore, Released};
 use tenure_redis::QuorumStore;
@@ -66,7 +66,7 @@ async fn guess_of_a_request_that_was_given_up_gives_way_just_so() {
             ("previousOwner", "a".to_owned()),
             ("previousEnd", "released".to_owned()),
             ("previousAt", "1".to_owned()),
-            ("expiresAt", "4000000000000".to_owned()),
+            ("expiresAt", in_an_hour()),
         ];
         asked_of(server, redis::cmd("HDEL").arg(KEY).arg("releasedAt")).await;
         asked_of(server, redis::cmd("HSET").arg(KEY).arg(&fields)).await;

@@ -4,7 +4,7 @@ use crate::fence::FENCE_TABLE;
 use crate::record::RecordFault;
 use rusqlite::{Error, ErrorCode};
 use std::io;
-use tenure_core::{Certainty, Fault, StoreError};
+use tenure_core::{Certainty, Fault, FencingToken, StoreError};
 
 /// A failed step, before it is put into words.
 #[derive(Debug)]
@@ -90,8 +90,9 @@ impl Trouble {
             Self::TokensUsedUp => StoreError::not_applied(
                 Fault::Unreadable,
                 format!(
-                    "{subject} in {path} has the token 9223372036854775807, the largest there is; the \
-                     record was left as it is; correct or delete that row"
+                    "{subject} in {path} has the token {}, the largest there is; the record was left as it is; correct or \
+                     delete that row",
+                    FencingToken::MAX
                 ),
             ),
             Self::Parted => StoreError::not_applied(

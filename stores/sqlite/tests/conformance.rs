@@ -72,6 +72,7 @@ impl Subject for SqliteSubject {
             Corruption::NegativeToken => "token = -7",
             Corruption::ZeroToken => "token = 0",
             Corruption::HugeToken => "token = 1e300",
+            Corruption::TokenBeyondTheLast => "token = 253402300800000",
             Corruption::TokenIsText => "token = 'seven'",
             Corruption::NoToken => "token = NULL",
             Corruption::HolderIsNumber => "owner = 7",
@@ -81,6 +82,7 @@ impl Subject for SqliteSubject {
             Corruption::NegativeAttempt => "attempt = -1",
             Corruption::AttemptIsText => "attempt = 'first'",
             Corruption::ExpiryIsText => "expires_ns = 'tomorrow'",
+            Corruption::ExpiryFarOff => "expires_ns = 9223372036854775807",
             Corruption::NoExpiry => "expires_ns = NULL",
             Corruption::ZeroTtl => "ttl_ms = 0",
             Corruption::TtlIsText => "ttl_ms = 'long'",
@@ -89,7 +91,7 @@ impl Subject for SqliteSubject {
                  boot_id = NULL, acquired_ns = NULL, renewed_ns = NULL, expires_ns = NULL, released = NULL, \
                  wish = NULL, note = NULL, version = NULL"
             }
-            Corruption::LastToken => "token = 9223372036854775807",
+            Corruption::LastToken => "token = 253402300799999",
         };
         Box::pin(async move {
             self.scratch.sql(LOOSE);

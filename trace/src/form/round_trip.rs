@@ -73,7 +73,7 @@ fn lease() -> Lease {
     Lease {
         name: name(),
         holder: candidate(),
-        token: token(i64::MAX.unsigned_abs()),
+        token: FencingToken::MAX,
         attempt: attempt(),
         terms: u64::MAX,
         ttl: ttl(),

@@ -113,7 +113,7 @@ impl Defect {
             }
             Self::ExpiryJudgedEarly if !mine => seen.expires_ms = record.expires_ms - fifth_ms,
             Self::AskersTtlCounts if !mine => seen.expires_ms = record.renewed_ms + request.ttl.as_millis(),
-            Self::LastTokenWraps if record.token.signed() == i64::MAX => {
+            Self::LastTokenWraps if record.token == FencingToken::MAX => {
                 seen.token = FencingToken::new(1).expect("1 is a token");
             }
             _ => {}

@@ -4,7 +4,7 @@ use super::choices::Choices;
 use super::text::assert_one_line;
 use crate::Target;
 use std::time::Duration;
-use tenure_core::{CandidateId, LeaseName, Note, Ttl};
+use tenure_core::{CandidateId, FencingToken, LeaseName, Note, Ttl};
 use tenure_etcd::fuzzing::{Row, decode, decode_mark};
 
 /// This target.
@@ -95,7 +95,10 @@ fn written(choices: &mut Choices<'_>) -> Vec<Row> {
         quoted(&owner),
         quoted(&note),
     );
-    let revision = choices.number().clamp(1, i64::MAX.unsigned_abs()).cast_signed();
+    let revision = choices
+        .number()
+        .clamp(1, FencingToken::MAX.number())
+        .cast_signed();
     let row = |part: &str, value: String, session: i64| Row {
         part: part.as_bytes().to_vec(),
         value: value.into_bytes(),

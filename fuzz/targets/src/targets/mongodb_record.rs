@@ -6,7 +6,7 @@ use crate::Target;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use std::time::Duration;
-use tenure_core::{CandidateId, End, LeaseName, Note, Predecessor, Ttl};
+use tenure_core::{CandidateId, End, FencingToken, LeaseName, Note, Predecessor, Ttl};
 use tenure_mongodb::fuzzing::{Understood, decode};
 
 /// This target.
@@ -138,33 +138,40 @@ impl Damage {
 fn written(choices: &mut Choices<'_>) -> Document {
     let incarnation = u128::from(choices.number()) << 64 | u128::from(choices.number());
     let mark = |choices: &mut Choices<'_>| match choices.once_in(3) {
-        true => Bson::Document(doc! { "generation": positive(choices), "at": date(choices) }),
+        true => Bson::Document(doc! { "generation": token(choices), "at": date(choices) }),
         false => Bson::Null,
     };
+    let (now, ttl_ms) = (
+        date(choices),
+        100 + (choices.number() % (86_400_000 - 99)).cast_signed(),
+    );
+    let expires_ms = choices
+        .signed()
+        .min(now.timestamp_millis().saturating_add(ttl_ms));
     let mut document = doc! {
         "_id": choices.text_or("job", |text| LeaseName::new(text).is_ok()),
         "owner": choices.text_or("host", |text| CandidateId::new(text).is_ok()),
         "incarnation": format!("{incarnation:032x}"),
-        "generation": positive(choices),
+        "generation": token(choices),
         "attempt": positive(choices),
         "terms": positive(choices),
-        "ttlMs": 100 + (choices.number() % (86_400_000 - 99)).cast_signed(),
+        "ttlMs": ttl_ms,
         "createdAt": date(choices),
         "acquiredAt": date(choices),
         "lastRenewedAt": if choices.once_in(2) { Bson::DateTime(date(choices)) } else { Bson::Null },
-        "expiresAt": date(choices),
+        "expiresAt": DateTime::from_millis(expires_ms),
         "released": mark(choices),
         "stepDownAsked": mark(choices),
         "note": choices.text_or("", |text| Note::new(text).is_ok()),
         "previous": Bson::Null,
-        "storeNow": date(choices),
+        "storeNow": now,
     };
     if choices.once_in(2) {
         document.insert(
             "previous",
             doc! {
                 "owner": choices.text_or("host", |text| CandidateId::new(text).is_ok()),
-                "generation": positive(choices),
+                "generation": token(choices),
                 "end": *choices.pick(&["released", "expired"]),
                 "at": date(choices),
             },
@@ -178,6 +185,10 @@ fn written(choices: &mut Choices<'_>) -> Document {
 
 fn positive(choices: &mut Choices<'_>) -> i64 {
     (choices.signed() & i64::MAX).max(1)
+}
+
+fn token(choices: &mut Choices<'_>) -> i64 {
+    positive(choices).min(FencingToken::MAX.signed())
 }
 
 fn date(choices: &mut Choices<'_>) -> DateTime {

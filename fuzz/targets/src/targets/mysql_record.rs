@@ -4,7 +4,7 @@ use super::choices::Choices;
 use super::text::assert_one_line;
 use crate::Target;
 use std::time::Duration;
-use tenure_core::{CandidateId, End, Lease, LeaseName, Note, Predecessor, Ttl};
+use tenure_core::{CandidateId, End, FencingToken, Lease, LeaseName, Note, Predecessor, Ttl};
 use tenure_mysql::fuzzing::{Row, decode};
 
 /// This target.
@@ -68,10 +68,10 @@ fn written(choices: &mut Choices<'_>) -> Row {
             format!("{incarnation:032x}"),
             choices.text_or("", |text| Note::new(text).is_ok()),
         ],
-        numbers: [count(choices), count(choices), count(choices), signed(ttl)],
-        durations_us: [any(choices), any(choices), any(choices)],
+        numbers: [token(choices), count(choices), count(choices), signed(ttl)],
+        durations_us: [any(choices).min(signed(ttl * 1_000)), any(choices), any(choices)],
         marks: [choices.once_in(3), choices.once_in(3)],
-        previous: end.map(|end| (owner, count(choices), end.to_owned(), any(choices))),
+        previous: end.map(|end| (owner, token(choices), end.to_owned(), any(choices))),
     }
 }
 
@@ -124,6 +124,10 @@ fn encoded(lease: &Lease, previous: Option<&Predecessor>) -> Row {
 
 fn count(choices: &mut Choices<'_>) -> i64 {
     signed(choices.number().clamp(1, i64::MAX.unsigned_abs()))
+}
+
+fn token(choices: &mut Choices<'_>) -> i64 {
+    count(choices).min(FencingToken::MAX.signed())
 }
 
 fn any(choices: &mut Choices<'_>) -> i64 {

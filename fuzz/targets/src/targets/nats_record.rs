@@ -84,7 +84,7 @@ fn record(choices: &mut Choices<'_>, damages: usize) -> Value {
         "form": 1,
         "owner": choices.text_or("node-a", |text| tenure_core::CandidateId::new(text).is_ok()),
         "incarnation": format!("{bits:032x}"),
-        "generation": count(choices),
+        "generation": count(choices).min(tenure_core::FencingToken::MAX.number()),
         "attempt": count(choices),
         "terms": count(choices),
         "ttlMs": choices.number().clamp(tenure_core::Ttl::MIN.as_millis(), tenure_core::Ttl::MAX.as_millis()),

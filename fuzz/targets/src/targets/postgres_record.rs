@@ -28,6 +28,8 @@ pub const TARGET: Target = Target {
     ],
 };
 
+const TOKEN_MAX: i64 = 253_402_300_799_999;
+
 const INCARNATION: &str = "0123456789abcdef0123456789abcdef";
 
 fn judge(input: &[u8]) {
@@ -76,7 +78,9 @@ fn judge(input: &[u8]) {
 fn fits(row: &Row) -> bool {
     let hexadecimal = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     let previous = row.previous.as_ref().is_none_or(|(owner, token, end, _)| {
-        CandidateId::new(owner).is_ok() && *token >= 1 && (end == "released" || end == "expired")
+        CandidateId::new(owner).is_ok()
+            && (1..=TOKEN_MAX).contains(token)
+            && (end == "released" || end == "expired")
     });
     LeaseName::new(&row.texts[0]).is_ok()
         && CandidateId::new(&row.texts[1]).is_ok()
@@ -84,6 +88,8 @@ fn fits(row: &Row) -> bool {
         && row.texts[2].chars().all(hexadecimal)
         && row.numbers[..3].iter().all(|number| *number >= 1)
         && (100..=24 * 60 * 60 * 1000).contains(&row.numbers[3])
+        && row.numbers[0] <= TOKEN_MAX
+        && (row.marks[0] || row.durations_us[0] <= (row.numbers[3] + 24 * 60 * 60 * 1000) * 1000)
         && previous
 }
 

@@ -4,7 +4,7 @@ use super::choices::Choices;
 use super::text::assert_one_line;
 use crate::Target;
 use std::time::Duration;
-use tenure_core::{CandidateId, Lease, Note, Ttl};
+use tenure_core::{CandidateId, FencingToken, Lease, Note, Ttl};
 use tenure_redis::fuzzing::{FIELDS, decode};
 
 /// This target.
@@ -19,6 +19,8 @@ pub const TARGET: Target = Target {
         "86400000",
         "9223372036854775807",
         "9223372036854775808",
+        "253402300799999",
+        "253402300800000",
         "999999999999999",
         "released",
         "expired",
@@ -39,7 +41,7 @@ fn judge(input: &[u8]) {
     let now_ms = choices.number() % TIME_MAX;
     let name = choices.text_or("nightly", |text| tenure_core::LeaseName::new(text).is_ok());
     let damages = choices.below(5);
-    let mut fields = written(&mut choices);
+    let mut fields = written(&mut choices, now_ms);
     for _damage in 0..damages {
         let place = choices.below(FIELDS.len());
         fields[place] = match choices.byte() % 4 {
@@ -75,9 +77,10 @@ fn judge(input: &[u8]) {
 }
 
 /// A record that a script may have written.
-fn written(choices: &mut Choices<'_>) -> Fields {
+fn written(choices: &mut Choices<'_>, now_ms: u64) -> Fields {
     let incarnation = u128::from(choices.number()) << 64 | u128::from(choices.number());
     let count = |choices: &mut Choices<'_>| text(choices.number().clamp(1, i64::MAX.unsigned_abs()));
+    let token = |choices: &mut Choices<'_>| text(choices.number().clamp(1, FencingToken::MAX.number()));
     let time = |choices: &mut Choices<'_>| text(choices.number() % TIME_MAX);
     let sometimes = |choices: &mut Choices<'_>| choices.once_in(3).then(|| time(choices)).flatten();
     let owner = choices.text_or("node-a", |text| CandidateId::new(text).is_ok());
@@ -86,14 +89,14 @@ fn written(choices: &mut Choices<'_>) -> Fields {
     let mut fields = vec![
         Some(owner.clone().into_bytes()),
         Some(format!("{incarnation:032x}").into_bytes()),
-        count(choices),
+        token(choices),
         count(choices),
         count(choices),
         text(ttl),
         time(choices),
         time(choices),
         sometimes(choices),
-        time(choices),
+        text(choices.number() % TIME_MAX.min(now_ms + ttl)),
         sometimes(choices),
         sometimes(choices),
         Some(note.into_bytes()),
@@ -103,7 +106,7 @@ fn written(choices: &mut Choices<'_>) -> Fields {
         end => {
             let end = if end == 1 { "released" } else { "expired" };
             let end = Some(end.as_bytes().to_vec());
-            fields.extend([Some(owner.into_bytes()), count(choices), end, time(choices)]);
+            fields.extend([Some(owner.into_bytes()), token(choices), end, time(choices)]);
         }
     }
     let unconfirmed = [None, Some("first"), Some("later")][choices.below(3)];

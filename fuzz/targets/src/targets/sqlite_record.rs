@@ -6,7 +6,7 @@ use crate::Target;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use std::time::Duration;
-use tenure_core::{CandidateId, LeaseName, Moment, Note, Ttl};
+use tenure_core::{CandidateId, FencingToken, LeaseName, Moment, Note, Ttl};
 use tenure_sqlite::fuzzing::{Understood, read};
 
 /// This target.
@@ -147,7 +147,7 @@ fn written(choices: &mut Choices<'_>) -> [Value; COLUMNS] {
         Value::Text(choices.text_or("job", |text| LeaseName::new(text).is_ok())),
         Value::Text(choices.text_or("host", |text| CandidateId::new(text).is_ok())),
         Value::Text(format!("{incarnation:032x}")),
-        Value::Integer(positive(choices)),
+        Value::Integer(positive(choices).min(FencingToken::MAX.signed())),
         Value::Integer(positive(choices)),
         Value::Integer(positive(choices)),
         Value::Integer(ttl),

@@ -25,7 +25,7 @@ pub(super) fn filter(resource: &ResourceName) -> Document {
             "required": ["lease", "token", "stripes", "claimedAt", "previous"],
             "properties": {
                 "lease": { "bsonType": ["string", "null"] },
-                "token": { "bsonType": "long", "minimum": 1_i64 },
+                "token": { "bsonType": "long", "minimum": 1_i64, "maximum": FencingToken::MAX.signed() },
                 "stripes": { "enum": [STRIPES] },
                 "claimedAt": { "bsonType": "date" },
                 "previous": { "bsonType": ["long", "null"] },

@@ -102,7 +102,7 @@ pub(super) fn token(
             StoreError::not_applied(
                 Fault::Unreadable,
                 format!(
-                    "{} in {namespace}: field \"token\" of its stripe {} is missing or no Long above 0; it was left as it is; mend \
+                    "{} in {namespace}: field \"token\" of its stripe {} is missing or no token; it was left as it is; mend \
                      it, or remove the stripe, which the next claim makes anew",
                     subject(resource),
                     number.unwrap_or(-1),

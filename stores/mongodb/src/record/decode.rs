@@ -121,6 +121,18 @@ impl Fields<'_> {
         let released = self.mark("released", "released.generation", "released.at")?;
         let asked = self.mark("stepDownAsked", "stepDownAsked.generation", "stepDownAsked.at")?;
         let previous = self.previous(acquired)?;
+        let ttl = u64::try_from(self.number("ttlMs")?)
+            .ok()
+            .and_then(|ms| Ttl::from_millis(ms).ok())
+            .ok_or_else(|| wrong("ttlMs", "is not from 100 to 86400000"))?;
+        let remaining = match released {
+            true => Duration::ZERO,
+            false => between(self.now, expires),
+        };
+        if !ttl.may_leave(remaining) {
+            let expires = self.document.get("expiresAt");
+            return Err(not_a("expiresAt", expires, "within a day of the ttl"));
+        }
         let lease = Lease {
             name,
             holder: Candidate {
@@ -139,14 +151,8 @@ impl Fields<'_> {
                 .ok()
                 .filter(|terms| *terms >= 1)
                 .ok_or_else(|| wrong("terms", "is not a whole number from 1"))?,
-            ttl: u64::try_from(self.number("ttlMs")?)
-                .ok()
-                .and_then(|ms| Ttl::from_millis(ms).ok())
-                .ok_or_else(|| wrong("ttlMs", "is not from 100 to 86400000"))?,
-            remaining: match released {
-                true => Duration::ZERO,
-                false => between(self.now, expires),
-            },
+            ttl,
+            remaining,
             released,
             held_for: between(acquired, self.now),
             renewed_ago: between(renewed.unwrap_or(acquired), self.now),
@@ -224,12 +230,12 @@ impl Fields<'_> {
     }
 
     fn token(&self, document: &Document, field: &'static str) -> Result<FencingToken, Wrong> {
-        let wanted = "a 64-bit integer (Long) from 1";
+        let wanted = format!("a 64-bit integer (Long) from 1 to {}", FencingToken::MAX);
         match document.get(last_part(field)) {
             Some(value @ Bson::Int64(number)) => {
-                FencingToken::from_signed(*number).map_err(|_| not_a(field, Some(value), wanted))
+                FencingToken::from_signed(*number).map_err(|_| not_a(field, Some(value), &wanted))
             }
-            other => Err(not_a(field, other, wanted)),
+            other => Err(not_a(field, other, &wanted)),
         }
     }
 

@@ -5,6 +5,7 @@
 //! pipeline. (A `$jsonSchema` says it all at once, and costs twice as much on every request.)
 
 use mongodb::bson::{Bson, Document, bson, doc};
+use tenure_core::{FencingToken, Ttl};
 
 /// Longest name of a lease, in bytes; the same limit as `LeaseName`'s.
 const NAME_BYTES_MAX: i32 = 255;
@@ -43,11 +44,12 @@ pub(crate) fn readable() -> Document {
         condition
     };
     let number = || with("long", doc! { "$gte": 1_i64 });
+    let token = || with("long", doc! { "$gte": 1_i64, "$lte": token_max() });
     let mark = || of(bson!(["object", "null"]));
     doc! {
         "owner": with("string", doc! { "$regex": name_pattern() }),
         "incarnation": with("string", doc! { "$regex": r"\A[0-9a-f]{32}\z" }),
-        "generation": number(),
+        "generation": token(),
         "attempt": number(),
         "terms": number(),
         "ttlMs": with("long", doc! { "$gte": TTL_MS_MIN, "$lte": TTL_MS_MAX }),
@@ -89,13 +91,27 @@ fn fits_beside(names: &[Bson]) -> Bson {
             ["object", "string", "long", "string", "date"],
         ] }] },
         { "$in": [{ "$type": "$renewal" }, { "$literal": ["objectId", "null", "missing"] }] },
-        // The least of several numbers passes over those that are missing.
+        // The least and the largest of several numbers pass over those that are missing.
         { "$gte": [{ "$min": ["$released.generation", "$stepDownAsked.generation", "$previous.generation", 1_i64] }, 1_i64] },
+        { "$lte": [{ "$max": ["$released.generation", "$stepDownAsked.generation", "$previous.generation", 1_i64] }, token_max()] },
+        // What lasts longer would keep everybody out for as long. A released one keeps out nobody.
+        { "$or": [
+            { "$ne": [{ "$type": "$released" }, "null"] },
+            { "$lte": ["$expiresAt", { "$add": ["$$NOW", "$ttlMs", beyond_ttl_max_ms()] }] },
+        ] },
         { "$in": [{ "$ifNull": ["$previous.end", "expired"] }, { "$literal": ["released", "expired"] }] },
         { "$lte": [{ "$max": [{ "$strLenBytes": "$owner" }, { "$strLenBytes": previous_owner() }] }, OWNER_BYTES_MAX] },
         { "$lte": [{ "$strLenBytes": "$note" }, NOTE_BYTES_MAX] },
         are_names(names),
     ] })
+}
+
+fn token_max() -> i64 {
+    FencingToken::MAX.signed()
+}
+
+fn beyond_ttl_max_ms() -> i64 {
+    i64::try_from(Ttl::BEYOND_MAX.as_millis()).expect("a day")
 }
 
 /// Of who held it before, or of nobody: a name in any case.
@@ -143,6 +159,7 @@ pub(crate) fn is_record() -> Bson {
     let in_range = bson!({ "$and": [
         { "$in": [{ "$type": "$lastRenewedAt" }, { "$literal": ["date", "null"] }] },
         { "$gte": [{ "$min": ["$generation", "$attempt", "$terms"] }, 1_i64] },
+        { "$lte": ["$generation", token_max()] },
         { "$gte": ["$ttlMs", TTL_MS_MIN] },
         { "$lte": ["$ttlMs", TTL_MS_MAX] },
         // Trimmed of all its digits nothing is left; a pattern would have to be compiled each time.

@@ -73,6 +73,8 @@ BEGIN
                 ELSE
                     SET verdict = 'granted', l_token = GREATEST(1, moment DIV 1000), l_terms = 1, p_token = NULL;
                 END IF;
+            ELSEIF NOT {understood_as_read} THEN
+                SET verdict = 'unreadable';
             ELSEIF mine AND (l_attempt > asked_attempt OR l_attempt = asked_attempt AND l_released IS NOT NULL) THEN
                 SET verdict = 'superseded';
             ELSEIF mine AND held AND l_attempt = asked_attempt THEN
@@ -80,7 +82,7 @@ BEGIN
                 UPDATE tenure_leases SET expires_us = l_expires, ttl_ms = l_ttl, renewed_us = moment WHERE name = asked_name;
             ELSEIF held AND NOT mine THEN
                 SET verdict = 'held';
-            ELSEIF l_token = 9223372036854775807 THEN
+            ELSEIF l_token = {token_max} THEN
                 SET verdict = 'exhausted';
             ELSE
                 SET verdict = 'granted', p_owner = l_owner, p_token = l_token,

@@ -19,14 +19,15 @@ BEGIN
     SET SESSION innodb_lock_wait_timeout = {claim_wait_s}, @tenure_lease_store = NULL;
     {begin}
     SELECT lease, token INTO m_lease, m_token FROM tenure_fences WHERE resource = asked_resource FOR UPDATE;
-    SELECT token INTO granted FROM tenure_leases WHERE name = COALESCE(asked_lease, m_lease) AND lease_store <> '{elsewhere}';
+    SELECT token INTO granted FROM tenure_leases WHERE name = COALESCE(asked_lease, m_lease) AND token <= {token_max}
+        AND lease_store <> '{elsewhere}';
     SET moment = {now_us};
     {primary_only}
     SET highest = GREATEST(COALESCE(m_token, 0), COALESCE(granted, 0), COALESCE(asked_above, 0));
     IF highest = 0 OR highest >= 1000000000000 THEN
         SET highest = GREATEST(highest, moment DIV 1000, 1);
     END IF;
-    IF highest = 9223372036854775807 THEN
+    IF highest >= {token_max} THEN
         SET highest = NULL;
     ELSEIF m_token IS NULL THEN
         SET highest = highest + 1;

@@ -22,7 +22,8 @@ BEGIN
     WHILE NOT decided AND round < 3 DO
         SET round = round + 1, taken = 0, m_token = NULL, m_lease = NULL, granted = NULL;
         {begin}
-        SELECT token INTO granted FROM tenure_leases WHERE name = asked_lease AND lease_store <> '{elsewhere}';
+        SELECT token INTO granted FROM tenure_leases WHERE name = asked_lease AND token <= {token_max}
+            AND lease_store <> '{elsewhere}';
         -- One that an operator has raised, its own number has not claimed either.
         SELECT IF(lease = asked_lease AND bumped_token = token, NULL, lease), token INTO m_lease, m_token
             FROM tenure_fences WHERE resource = asked_resource;

@@ -9,7 +9,7 @@ BEGIN
     IF only_name IS NOT NULL THEN
         UPDATE tenure_leases SET released_us = moment, expires_us = LEAST(expires_us, moment), step_down_us = NULL
         WHERE name = only_name AND incarnation = only_incarnation AND token = only_token AND attempt = only_attempt
-            AND released_us IS NULL;
+            AND released_us IS NULL AND {understood};
         SELECT 1, CAST(IF(lease.incarnation = only_incarnation AND lease.token = only_token AND lease.attempt = only_attempt
                 AND lease.released_us IS NOT NULL, 'vacated', 'lost') AS BINARY), {record}
             FROM tenure_leases lease WHERE lease.name = only_name;
@@ -19,7 +19,7 @@ BEGIN
             ON lease.name = IF(FIND_IN_SET(a.place, locked), {name_of_a}, NULL) SET
             lease.released_us = moment, lease.expires_us = LEAST(lease.expires_us, moment), lease.step_down_us = NULL
         WHERE lease.incarnation = a.incarnation AND lease.token = a.token
-            AND lease.attempt = a.attempt AND lease.released_us IS NULL;
+            AND lease.attempt = a.attempt AND lease.released_us IS NULL AND {understood_lease};
         SELECT a.place, CAST(CASE
                 WHEN lease.name IS NULL THEN 'gone'
                 WHEN NOT FIND_IN_SET(a.place, locked) THEN 'busy'

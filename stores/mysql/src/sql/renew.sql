@@ -9,9 +9,9 @@ BEGIN
     IF only_name IS NOT NULL THEN
         UPDATE tenure_leases SET expires_us = moment + only_ttl_ms * 1000, ttl_ms = only_ttl_ms, renewed_us = moment
         WHERE name = only_name AND incarnation = only_incarnation AND token = only_token AND attempt = only_attempt
-            AND released_us IS NULL AND expires_us > moment;
+            AND released_us IS NULL AND expires_us > moment AND {understood};
         SELECT 1, CAST(IF(lease.incarnation = only_incarnation AND lease.token = only_token AND lease.attempt = only_attempt
-                AND lease.released_us IS NULL AND lease.expires_us > moment, 'extended', 'lost') AS BINARY), {record}
+                AND lease.released_us IS NULL AND lease.expires_us > moment AND {understood_lease}, 'extended', 'lost') AS BINARY), {record}
             FROM tenure_leases lease WHERE lease.name = only_name;
     ELSE
         -- The key is null for what is not locked: a condition beside it would be looked at after the row was waited for.
@@ -19,12 +19,12 @@ BEGIN
             ON lease.name = IF(FIND_IN_SET(a.place, locked), {name_of_a}, NULL) SET
             lease.expires_us = moment + a.ttl_ms * 1000, lease.ttl_ms = a.ttl_ms, lease.renewed_us = moment
         WHERE lease.incarnation = a.incarnation AND lease.token = a.token
-            AND lease.attempt = a.attempt AND lease.released_us IS NULL AND lease.expires_us > moment;
+            AND lease.attempt = a.attempt AND lease.released_us IS NULL AND lease.expires_us > moment AND {understood_lease};
         SELECT a.place, CAST(CASE
                 WHEN lease.name IS NULL THEN 'gone'
                 WHEN NOT FIND_IN_SET(a.place, locked) THEN 'busy'
                 WHEN lease.incarnation = a.incarnation AND lease.token = a.token AND lease.attempt = a.attempt
-                    AND lease.released_us IS NULL AND lease.expires_us > moment THEN 'extended'
+                    AND lease.released_us IS NULL AND lease.expires_us > moment AND {understood_lease} THEN 'extended'
                 ELSE 'lost' END AS BINARY), {record}
             FROM {terms} a LEFT JOIN tenure_leases lease FORCE INDEX (PRIMARY) ON lease.name = {name_of_a};
     END IF;

@@ -37,6 +37,10 @@ BEGIN
             END IF;
             CONTINUE;
         END IF;
+        IF NOT {understood} THEN
+            RETURN QUERY SELECT 'unreadable', {record};
+            RETURN;
+        END IF;
         mine := lease.incarnation = asked_incarnation;
         held := lease.released_at IS NULL AND lease.expires_at > moment;
         IF mine AND (lease.attempt > asked_attempt
@@ -49,7 +53,7 @@ BEGIN
             RETURN QUERY SELECT 'again', {record};
         ELSIF held AND NOT mine THEN
             RETURN QUERY SELECT 'held', {record};
-        ELSIF lease.token = 9223372036854775807 THEN
+        ELSIF lease.token = {token_max} THEN
             RETURN QUERY SELECT 'exhausted', {record};
         ELSE
             UPDATE {schema}.leases SET

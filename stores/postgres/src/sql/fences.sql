@@ -64,7 +64,8 @@ BEGIN
     {primary_only}
     FOR round IN 1..3 LOOP
         raised := false;
-        SELECT l.token INTO granted_token FROM {schema}.leases l WHERE l.name = asked_lease AND {leases_here};
+        SELECT l.token INTO granted_token FROM {schema}.leases l WHERE l.name = asked_lease
+            AND l.token <= {token_max} AND {leases_here};
         clock_ms := floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint;
         SELECT * INTO mark FROM {schema}.fences f WHERE f.resource = asked_resource;
         IF mark.lease = asked_lease AND mark.bumped_token = mark.token THEN
@@ -128,12 +129,13 @@ BEGIN
     PERFORM set_config('lock_timeout', '4000', true), set_config('synchronous_commit', 'on', true);
     PERFORM pg_advisory_xact_lock({turnstile}), set_config('lock_timeout', '500', true);
     SELECT * INTO mark FROM {schema}.hold(asked_resource, give_up_at);
-    SELECT l.token INTO granted FROM {schema}.leases l WHERE l.name = coalesce(asked_lease, mark.lease) AND {leases_here};
+    SELECT l.token INTO granted FROM {schema}.leases l WHERE l.name = coalesce(asked_lease, mark.lease)
+        AND l.token <= {token_max} AND {leases_here};
     highest := greatest(mark.token, granted, asked_above);
     IF highest IS NULL OR highest >= 1000000000000 THEN
         highest := greatest(highest, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint);
     END IF;
-    IF highest = 9223372036854775807 THEN
+    IF highest >= {token_max} THEN
         RETURN NULL;
     END IF;
     INSERT INTO {schema}.fences AS f (resource, lease, token, bumped_token)

@@ -16,7 +16,7 @@ BEGIN
         released_at = moment, expires_at = least(lease.expires_at, moment), step_down_asked_at = NULL
     WHERE lease.ctid = (SELECT l.ctid FROM {schema}.leases l WHERE l.name = asked_name FOR NO KEY UPDATE SKIP LOCKED)
         AND lease.name = asked_name AND lease.incarnation = asked_incarnation AND lease.token = asked_token
-        AND lease.attempt = asked_attempt AND lease.released_at IS NULL
+        AND lease.attempt = asked_attempt AND lease.released_at IS NULL AND {understood}
     RETURNING ARRAY['vacated', {record_texts}], pg_notify({channel}, 'vacated ' || lease.token || ' ' || lease.name)
     INTO answer, quickly;
     IF NOT FOUND THEN

@@ -16,9 +16,9 @@ BEGIN
     -- One lease of the very term, which nobody keeps locked: what nearly every release is.
     IF cardinality(asked_names) = 1 THEN
         SELECT * INTO lease FROM {schema}.leases WHERE name = asked_names[1] FOR NO KEY UPDATE SKIP LOCKED;
+        moment := clock_timestamp();
         IF FOUND AND lease.incarnation = asked_incarnations[1] AND lease.token = asked_tokens[1]
-            AND lease.attempt = asked_attempts[1] AND lease.released_at IS NULL THEN
-            moment := clock_timestamp();
+            AND lease.attempt = asked_attempts[1] AND lease.released_at IS NULL AND {understood} THEN
             UPDATE {schema}.leases SET
                 released_at = moment, expires_at = least(expires_at, moment), step_down_asked_at = NULL
             WHERE name = lease.name RETURNING * INTO lease;
@@ -40,6 +40,7 @@ BEGIN
         ) asked
         WHERE lease.name = asked.name AND lease.name = ANY (locked) AND lease.incarnation = asked.incarnation
             AND lease.token = asked.token AND lease.attempt = asked.attempt AND lease.released_at IS NULL
+            AND {understood}
         RETURNING lease.name, lease.token
     LOOP
         PERFORM pg_notify({channel}, 'vacated ' || vacated.token || ' ' || vacated.name);

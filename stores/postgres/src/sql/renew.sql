@@ -16,7 +16,7 @@ BEGIN
         SELECT * INTO lease FROM {schema}.leases WHERE name = asked_names[1] FOR NO KEY UPDATE SKIP LOCKED;
         moment := clock_timestamp();
         IF FOUND AND lease.incarnation = asked_incarnations[1] AND lease.token = asked_tokens[1]
-            AND lease.attempt = asked_attempts[1] AND lease.released_at IS NULL AND lease.expires_at > moment THEN
+            AND lease.attempt = asked_attempts[1] AND lease.released_at IS NULL AND lease.expires_at > moment AND {understood} THEN
             UPDATE {schema}.leases SET
                 expires_at = moment + asked_ttls_ms[1] * interval '1 millisecond',
                 ttl_ms = asked_ttls_ms[1], renewed_at = moment
@@ -37,13 +37,13 @@ BEGIN
     ) asked
     WHERE lease.name = asked.name AND lease.name = ANY (locked) AND lease.incarnation = asked.incarnation
         AND lease.token = asked.token AND lease.attempt = asked.attempt
-        AND lease.released_at IS NULL AND lease.expires_at > moment;
+        AND lease.released_at IS NULL AND lease.expires_at > moment AND {understood};
     -- With the name also where there is no such lease: so whoever is given the answer to another's request can tell.
     RETURN QUERY SELECT asked.place, CASE
             WHEN lease.name IS NULL THEN 'gone'
             WHEN lease.name <> ALL (locked) THEN 'busy'
             WHEN lease.incarnation = asked.incarnation AND lease.token = asked.token AND lease.attempt = asked.attempt
-                AND lease.released_at IS NULL AND lease.expires_at > moment THEN 'extended'
+                AND lease.released_at IS NULL AND lease.expires_at > moment AND {understood} THEN 'extended'
             ELSE 'lost' END,
         {record_of_asked}
     FROM unnest(asked_names, asked_incarnations, asked_tokens, asked_attempts)

@@ -21,7 +21,7 @@ BEGIN
         previous_owner = lease.owner, previous_token = lease.token,
         previous_end = CASE WHEN lease.released_at IS NULL AND lease.expires_at <= moment THEN 'expired' ELSE 'released' END,
         previous_at = coalesce(lease.released_at, least(lease.expires_at, moment))
-    WHERE lease.name = asked_name AND lease.token < 9223372036854775807
+    WHERE lease.name = asked_name AND lease.token < {token_max} AND {understood}
         AND CASE WHEN lease.incarnation = asked_incarnation THEN lease.attempt < asked_attempt
             ELSE lease.released_at IS NOT NULL OR lease.expires_at <= moment END
     RETURNING ARRAY['granted', {record_texts}] INTO answer;

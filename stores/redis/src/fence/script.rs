@@ -1,6 +1,6 @@
 //! The scripts on marks.
 
-use crate::script::{STILL_RULES, Script};
+use crate::script::{STILL_RULES, Script, with_token_max};
 use std::sync::LazyLock;
 
 /// Reads a mark with all that decides about it.
@@ -30,7 +30,7 @@ fn on_marks(parts: &[&str]) -> Script {
 fn text_on_marks(parts: &[&str]) -> String {
     format!(
         "{}\n{STILL_RULES}\n{}",
-        include_str!("../lua/fence_mark.lua"),
+        with_token_max(include_str!("../lua/fence_mark.lua")),
         parts.join("\n")
     )
 }

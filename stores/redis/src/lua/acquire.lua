@@ -23,7 +23,7 @@ elseif r.incarnation == incarnation then
 elseif state == 'held' then
   refusal = { 'held', now, r }
 end
-if not refusal and r.generation == MAX then refusal = { 'exhausted', now } end
+if not refusal and r.generation and r.generation - TOKEN_MAX == 0 then refusal = { 'exhausted', now } end
 if refusal then
   -- What is answered without a write is known only while the server rules. Not asked before a write: that one is refused by
   -- itself, and after the question the server no longer looks whether it has room.
@@ -46,9 +46,7 @@ else
   -- Lua's numbers count up to 2^53.
   terms = #r.terms < 16 and string.format('%.0f', r.terms + 1) or r.terms == MAX and MAX or seldom().one_more(key, 'terms')
   -- The clock is the token's floor.
-  if r.generation - now >= 0 then
-    token = #r.generation < 16 and string.format('%.0f', r.generation + 1) or seldom().one_more(key, 'generation')
-  end
+  if r.generation - now >= 0 then token = string.format('%.0f', r.generation + 1) end
   redis.call('HSET', key, 'owner', owner, 'incarnation', incarnation, 'generation', token, 'attempt', attempt,
     'terms', terms, 'ttlMs', ttl, 'acquiredAt', now_text, 'expiresAt', expires, 'note', note, 'previousOwner', r.owner,
     'previousGeneration', r.generation, 'previousEnd', ended, 'previousAt', at)

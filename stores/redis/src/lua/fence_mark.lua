@@ -1,11 +1,10 @@
 -- What every script on marks begins with. A mark: lease (none until the first claim), token, claimedAt, previous, and
 -- bumped, which is the token for as long as an operator has raised it and nobody has claimed it.
-local MAX = '9223372036854775807'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local function is_token(text)
-  return text and string.find(text, '^[1-9]%d*$') and (#text < #MAX or (#text == #MAX and text <= MAX))
+  return text and string.find(text, '^[1-9]%d*$') and text - TOKEN_MAX <= 0
 end
 
 -- How the mark of a key stands: none, unreadable or mark; its lease, its token, and what it was bumped to.

@@ -3,7 +3,7 @@
 local function highest_removed(key)
   local token = redis.call('HGET', key, 'token')
   if not token then return '1' end
-  if not string.find(token, '^[1-9]%d*$') or #token > 18 then
+  if not string.find(token, '^[1-9]%d*$') or token - TOKEN_MAX > 0 then
     error('the field "token" of the key "' .. key .. '" is no token; mend it with HSET')
   end
   return token

@@ -33,7 +33,7 @@ if r.incarnation == incarnation then
 elseif state == 'held' then
   return refused({ 'held', now, r })
 end
-if r.generation == MAX then return refused({ 'exhausted', now }) end
+if r.generation and r.generation - TOKEN_MAX == 0 then return refused({ 'exhausted', now }) end
 
 local previous, generation, ended, at = r.previousOwner, r.previousGeneration, r.previousEnd, r.previousAt
 local first = state == 'none' or r.unconfirmed == 'first'

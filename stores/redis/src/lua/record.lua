@@ -1,7 +1,8 @@
 -- What every script on records begins with: the server's clock, and strict reading. A record is always called `r`: before a script
--- is sent, the name of a field after it becomes its place in the answer to HMGET, FIELDS the names of all, and PLAIN and WITH_SLASHES
--- patterns, as each table and each closure that a script makes is made anew whenever it runs, and each variable around a closure.
--- Numbers of 64 bits stay texts here: Lua's numbers are exact up to 2^53 only.
+-- is sent, the name of a field after it becomes its place in the answer to HMGET, FIELDS the names of all, PLAIN and WITH_SLASHES
+-- patterns, and TOKEN_MAX and BEYOND_TTL_MAX_MS numbers, as each table and each closure that a script makes is made anew whenever
+-- it runs, and each variable around a closure.
+-- Numbers of 64 bits stay texts here, but for tokens: Lua's numbers are exact up to 2^53 only.
 local MAX = '9223372036854775807'
 local time = redis.call('TIME')
 -- In milliseconds: the first three of six digits, which come without their leading zeros. Writing a number out takes longer.
@@ -120,8 +121,9 @@ local function read(key, mine)
     and #created <= 15 and #acquired <= 15 and #expires <= 15
     and (not renewed or #renewed <= 15) and (not released or #released <= 15) and (not asked or #asked <= 15)
     and ttl - 100 >= 0 and ttl - 86400000 <= 0
-    and (#generation < 19 and #attempt < 19 and #terms < 19
-      or seldom().fits(generation) and seldom().fits(attempt) and seldom().fits(terms))
+    -- What is beyond either is a slip, and would keep everybody out for good.
+    and generation - TOKEN_MAX <= 0 and (released or expires - now - ttl <= BEYOND_TTL_MAX_MS)
+    and (#attempt < 19 and #terms < 19 or seldom().fits(attempt) and seldom().fits(terms))
     and (incarnation == mine or #incarnation == 32 and string.find(incarnation, '^[0-9a-f]+$'))
     -- What most names are like: nothing can be wrong with them.
     and (#owner <= 253 and (string.find(owner, PLAIN) or string.find(owner, WITH_SLASHES) and not string.find(owner, '/[/.]'))
@@ -131,7 +133,7 @@ local function read(key, mine)
     -- The term before: all of it, or nothing.
     and (not (ended or by or before or at)
       or (ended == 'released' or ended == 'expired') and by and before and at
-        and before >= '1' and (#before < 19 or seldom().fits(before)) and at ~= '' and #at <= 15
+        and before >= '1' and before - TOKEN_MAX <= 0 and at ~= '' and #at <= 15
         and (by == owner
           or #by <= 253 and (string.find(by, PLAIN) or string.find(by, WITH_SLASHES) and not string.find(by, '/[/.]'))
           or seldom().is_name(by, 253))) then

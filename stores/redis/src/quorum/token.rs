@@ -169,15 +169,15 @@ mod tests {
     #[test]
     fn new_token_leaves_one_to_whoever_guesses_and_is_not_behind_the_clock() {
         let token = |number| FencingToken::new(number).unwrap();
-        const MAX: u64 = i64::MAX as u64;
+        let max = FencingToken::MAX.number();
         for (highest, clock_ms, expected) in [
             (None, 5, Some(5)),
             (Some(7), 5, Some(9)),
             (Some(7), 8, Some(9)),
             (Some(7), 9, Some(9)),
             (Some(7), 20, Some(20)),
-            (Some(MAX - 1), 5, Some(MAX)),
-            (Some(MAX), 5, None),
+            (Some(max - 1), 5, Some(max)),
+            (Some(max), 5, None),
         ] {
             let chosen = new_token(highest.map(token), clock_ms);
             assert_eq!(chosen, expected.map(token), "{highest:?} at {clock_ms}");

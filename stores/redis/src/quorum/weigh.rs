@@ -71,8 +71,9 @@ impl Quorum {
             return Round::Decided(Err(StoreError::not_applied(
                 Fault::Internal,
                 format!(
-                    "{}: its tokens are used up at 2^63 - 1; use another name",
-                    subject(&request.name)
+                    "{}: its tokens are used up at {}; use another name",
+                    subject(&request.name),
+                    FencingToken::MAX
                 ),
             )));
         }

@@ -200,3 +200,9 @@ pub async fn quorum_through_a_proxy(servers: &[RedisServer], member: usize) -> (
     let store = quorum_at(&hosts).await;
     (proxy, store)
 }
+
+/// A time that no test sees, as a record has it. No expiry is more than a day away.
+pub fn in_an_hour() -> String {
+    let now = std::time::UNIX_EPOCH.elapsed().expect("after 1970");
+    (now + Duration::from_secs(3_600)).as_millis().to_string()
+}

@@ -232,7 +232,7 @@ pub(super) fn token(choices: &mut Choices<'_>, last: Option<FencingToken>) -> Fe
         0..=3 => last.number(),
         4 => last.number() + 1,
         5 => last.number() - 1,
-        6 => i64::MAX.unsigned_abs(),
+        6 => FencingToken::MAX.number(),
         _ => choices.number(),
     };
     FencingToken::new(number).unwrap_or(last)

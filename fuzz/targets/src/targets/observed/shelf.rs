@@ -50,13 +50,13 @@ impl Shelf {
     /// Somebody else writes anything.
     pub(super) fn tamper(&mut self, choices: &mut Choices<'_>) {
         self.is_tampered_with = true;
-        let token = FencingToken::new(choices.number()).or(FencingToken::new(i64::MAX.unsigned_abs()));
+        let token = FencingToken::new(choices.number()).unwrap_or(FencingToken::MAX);
         let entry = Entry {
             holder: Candidate {
                 id: CandidateId::new("p0").expect("a plain word is an id"),
                 incarnation: Incarnation::from_bits(u128::from(choices.byte() % 4)),
             },
-            token: token.expect("the last token is one"),
+            token,
             attempt: Attempt::new(choices.number()).unwrap_or(Attempt::FIRST),
             terms: choices.number(),
             ttl: if choices.once_in(2) { Ttl::MIN } else { Ttl::MAX },

@@ -6,6 +6,23 @@ const SUITE: &[&str] = &["conformance::"];
 
 pub(super) const ROWS: &[Wrong] = &[
     row(
+        "a token beyond the last is believed",
+        "G23",
+        "src/schema.rs",
+        &[[
+            "\"({token} <= {token_max} AND COALESCE",
+            "\"({token} <= {token} AND COALESCE",
+        ]],
+        SUITE,
+    ),
+    row(
+        "a lease that lasts for centuries is believed",
+        "G23",
+        "src/schema.rs",
+        &[["OR {expires} <= {moment} +", "OR TRUE OR {expires} <= {moment} +"]],
+        SUITE,
+    ),
+    row(
         "by the short way a term keeps the token of the one before",
         "G4",
         "src/sql/take.sql",
@@ -105,8 +122,8 @@ pub(super) const ROWS: &[Wrong] = &[
         "G9",
         "src/sql/renew.sql",
         &[[
-            "AND attempt = only_attempt\n            AND released_us IS NULL AND expires_us > moment;",
-            "AND attempt = only_attempt\n            AND released_us IS NULL;",
+            "AND attempt = only_attempt\n            AND released_us IS NULL AND expires_us > moment AND {understood};",
+            "AND attempt = only_attempt\n            AND released_us IS NULL AND {understood};",
         ]],
         SUITE,
     ),
@@ -115,8 +132,8 @@ pub(super) const ROWS: &[Wrong] = &[
         "G9",
         "src/sql/renew.sql",
         &[[
-            "AND lease.attempt = a.attempt AND lease.released_us IS NULL AND lease.expires_us > moment;",
-            "AND lease.attempt = a.attempt AND lease.released_us IS NULL;",
+            "AND lease.attempt = a.attempt AND lease.released_us IS NULL AND lease.expires_us > moment AND {understood_lease};",
+            "AND lease.attempt = a.attempt AND lease.released_us IS NULL AND {understood_lease};",
         ]],
         SUITE,
     ),
@@ -126,12 +143,12 @@ pub(super) const ROWS: &[Wrong] = &[
         "src/sql/renew.sql",
         &[
             [
-                "AND lease.attempt = a.attempt AND lease.released_us IS NULL AND lease.expires_us > moment;",
-                "AND lease.released_us IS NULL AND lease.expires_us > moment;",
+                "AND lease.attempt = a.attempt AND lease.released_us IS NULL AND lease.expires_us > moment AND {understood_lease};",
+                "AND lease.released_us IS NULL AND lease.expires_us > moment AND {understood_lease};",
             ],
             [
-                "AND lease.attempt = a.attempt\n AND lease.released_us IS NULL AND lease.expires_us > moment THEN",
-                "AND lease.released_us IS NULL AND lease.expires_us > moment THEN",
+                "AND lease.attempt = a.attempt\n AND lease.released_us IS NULL AND lease.expires_us > moment AND {understood_lease} THEN",
+                "AND lease.released_us IS NULL AND lease.expires_us > moment AND {understood_lease} THEN",
             ],
         ],
         SUITE,

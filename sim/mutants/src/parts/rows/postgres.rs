@@ -6,6 +6,23 @@ const SUITE: &[&str] = &["conformance::"];
 
 pub(super) const ROWS: &[Wrong] = &[
     row(
+        "a token beyond the last is believed",
+        "G23",
+        "src/schema.rs",
+        &[["\"(lease.token <= {token} AND coalesce", "\"(coalesce"]],
+        SUITE,
+    ),
+    row(
+        "a lease that lasts for centuries is believed",
+        "G23",
+        "src/schema.rs",
+        &[[
+            "OR lease.expires_at <= moment +",
+            "OR true OR lease.expires_at <= moment +",
+        ]],
+        SUITE,
+    ),
+    row(
         "by the quick way a term keeps the token of the one before",
         "G4",
         "src/sql/take.sql",
@@ -113,8 +130,8 @@ pub(super) const ROWS: &[Wrong] = &[
         "G9",
         "src/sql/renew.sql",
         &[[
-            "AND lease.released_at IS NULL AND lease.expires_at > moment THEN UPDATE",
-            "AND lease.released_at IS NULL THEN UPDATE",
+            "AND lease.released_at IS NULL AND lease.expires_at > moment AND {understood} THEN UPDATE",
+            "AND lease.released_at IS NULL AND {understood} THEN UPDATE",
         ]],
         SUITE,
     ),
@@ -123,8 +140,8 @@ pub(super) const ROWS: &[Wrong] = &[
         "G9",
         "src/sql/renew.sql",
         &[[
-            "AND lease.released_at IS NULL AND lease.expires_at > moment;",
-            "AND lease.released_at IS NULL;",
+            "AND lease.released_at IS NULL AND lease.expires_at > moment AND {understood};",
+            "AND lease.released_at IS NULL AND {understood};",
         ]],
         SUITE,
     ),

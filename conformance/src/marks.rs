@@ -1,10 +1,11 @@
 //! What every fence shows of its marks: all of them, page by page, whatever has become of one.
 
+use crate::Corruption;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 use tenure_core::{
     Bump, Claimed, Cursor, Fault, Fence, FenceError, FencingToken, Horizon, LeaseName, ListedMark, MARKS_MAX,
-    ResourceName, Term,
+    REMOVE_MARK, ResourceName, Term,
 };
 use tokio::task::JoinSet;
 
@@ -57,6 +58,56 @@ pub async fn a_damaged_mark_hides_no_other(fence: Arc<dyn Fence>, damage: impl A
             "{refused:?}"
         );
     }
+}
+
+/// Has `plant` write a number into the mark of a resource that no token has, as a slip of an operator's or of another program may be:
+/// it is told as a damaged mark by every call, with the way out, and that way leads out. `remove` removes the mark.
+///
+/// # Panics
+/// If it is believed, disturbs another, or the way does not lead out.
+pub async fn a_mark_beyond_the_last_token_is_told_with_the_way_out(
+    fence: &dyn Fence,
+    plant: impl AsyncFnOnce(&str, i64),
+    remove: impl AsyncFnOnce(&str),
+) {
+    let [ledger, other] = ["ledger", "other"].map(resource);
+    for resource in [&ledger, &other] {
+        fence.claim(resource, &term(7)).await.expect("a claim");
+    }
+    plant(ledger.as_str(), Corruption::BEYOND_THE_LAST).await;
+    let bump = Bump {
+        resource: ledger.clone(),
+        above: None,
+        lease: None,
+    };
+    for (call, answer) in [
+        ("mark", fence.mark(&ledger).await.map(drop)),
+        ("check", fence.check(&ledger, &term(7)).await),
+        ("claim", fence.claim(&ledger, &term(7)).await.map(drop)),
+        ("claim anew", fence.claim(&ledger, &term(8)).await.map(drop)),
+        ("bump", fence.bump(&bump).await.map(drop)),
+    ] {
+        let Err(FenceError::Store(error)) = answer else {
+            panic!("{call}: {answer:?}")
+        };
+        assert_eq!(error.fault, Fault::Unreadable, "{call}: {error}");
+        let told = ["ledger", "mend", REMOVE_MARK];
+        assert!(
+            told.iter().all(|part| error.message.contains(part)) && !error.message.contains('\n'),
+            "{call}: {error}"
+        );
+    }
+    fence
+        .check(&other, &term(7))
+        .await
+        .expect("the other is as it was");
+
+    remove(ledger.as_str()).await;
+    let bumped = fence.bump(&bump).await.expect("a bump").token;
+    let claimed = fence.claim(&ledger, &term(8)).await;
+    assert!(matches!(claimed, Err(FenceError::Stale { .. })), "{claimed:?}");
+    let claimed = fence.claim(&ledger, &term(bumped.number() + 1)).await;
+    assert_eq!(claimed, Ok(Claimed::Raised { from: Some(bumped) }));
 }
 
 /// Claims resources whose names a collation, or a key with slashes, might put in another order than their bytes.

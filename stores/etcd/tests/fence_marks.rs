@@ -1,8 +1,11 @@
 //! Pages of marks.
 
-use crate::common::{Scratch, name, put, shared};
+use crate::common::{Scratch, name, put, remove, shared};
 use std::sync::Arc;
-use tenure_conformance::marks::{a_damaged_mark_hides_no_other, marks_are_in_the_order_of_their_resources};
+use tenure_conformance::marks::{
+    a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
+    marks_are_in_the_order_of_their_resources,
+};
 use tenure_core::{Fence, FencingToken, ResourceName, Term};
 use tenure_etcd::EtcdFence;
 use tenure_testkit::FaultProxy;
@@ -15,6 +18,23 @@ async fn a_damaged_mark_in_etcd_hides_no_other() {
     let damage =
         async |resource: &str| put(etcd, 0, &format!("{}/fence/{resource}", scratch.prefix), "green");
     a_damaged_mark_hides_no_other(Arc::new(fence), damage).await;
+}
+
+#[tokio::test]
+async fn a_mark_in_etcd_beyond_the_last_token_is_told_with_the_way_out() {
+    let scratch = Scratch::new().await;
+    let fence = EtcdFence::connect(&scratch.store_url()).await.expect("a fence");
+    let etcd = shared().await;
+    let key = |resource: &str| format!("{}/fence/{resource}", scratch.prefix);
+    let plant = async |resource: &str, number: i64| {
+        let mark = format!("{{\"lease\":\"nightly\",\"token\":{number}}}");
+        put(etcd, 0, &key(resource), &mark);
+    };
+    let remove = async |resource: &str| {
+        let key = key(resource);
+        assert_eq!(remove(etcd, 0, &key, &format!("{key}\0")), 1);
+    };
+    a_mark_beyond_the_last_token_is_told_with_the_way_out(&fence, plant, remove).await;
 }
 
 #[tokio::test]

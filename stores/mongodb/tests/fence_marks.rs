@@ -3,7 +3,10 @@
 use crate::common::Scratch;
 use mongodb::bson::{Document, doc};
 use std::sync::Arc;
-use tenure_conformance::marks::{a_damaged_mark_hides_no_other, marks_are_in_the_order_of_their_resources};
+use tenure_conformance::marks::{
+    a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
+    marks_are_in_the_order_of_their_resources,
+};
 use tenure_core::{Bump, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
 use tenure_mongodb::MongoFence;
 use tenure_testkit::ReplicaSet;
@@ -19,6 +22,23 @@ async fn a_damaged_mark_in_mongodb_hides_no_other() {
         assert_eq!(damaged.await.expect("damaged").modified_count, 1);
     };
     a_damaged_mark_hides_no_other(Arc::new(fence), damage).await;
+}
+
+#[tokio::test]
+async fn a_mark_in_mongodb_beyond_the_last_token_is_told_with_the_way_out() {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    let fence = MongoFence::connect(&scratch.url("")).await.expect("a fence");
+    let database = scratch.client().await.database(&scratch.database);
+    let marks = database.collection::<Document>("fences");
+    let plant = async |resource: &str, number: i64| {
+        let planted = marks.update_one(doc! { "_id": resource }, doc! { "$set": { "token": number } });
+        assert_eq!(planted.await.expect("planted").modified_count, 1);
+    };
+    let remove = async |resource: &str| {
+        let removed = marks.delete_one(doc! { "_id": resource }).await.expect("removed");
+        assert_eq!(removed.deleted_count, 1);
+    };
+    a_mark_beyond_the_last_token_is_told_with_the_way_out(&fence, plant, remove).await;
 }
 
 #[tokio::test]

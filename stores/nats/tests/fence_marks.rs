@@ -3,7 +3,10 @@
 use crate::common::Scratch;
 use serde_json::json;
 use std::sync::Arc;
-use tenure_conformance::marks::{a_damaged_mark_hides_no_other, marks_are_in_the_order_of_their_resources};
+use tenure_conformance::marks::{
+    a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
+    marks_are_in_the_order_of_their_resources,
+};
 use tenure_core::{Fence, ListedMark, MARKS_MAX};
 use tenure_nats::NatsFence;
 
@@ -40,6 +43,22 @@ async fn a_damaged_mark_in_nats_hides_no_other() {
             .await;
     };
     a_damaged_mark_hides_no_other(Arc::new(fence), damage).await;
+}
+
+#[tokio::test]
+async fn a_mark_in_nats_beyond_the_last_token_is_told_with_the_way_out() {
+    let scratch = Scratch::new().await;
+    let fence = NatsFence::connect(&scratch.store_url()).await.expect("a fence");
+    let beneath = scratch.beneath().await;
+    let key = |resource: &str| format!("tenure-fence.{resource}");
+    let plant = async |resource: &str, number: i64| {
+        let mark = json!({ "form": 1, "lease": "nightly", "token": number }).to_string();
+        beneath.put(&key(resource), mark.as_bytes(), &[]).await;
+    };
+    let remove = async |resource: &str| {
+        beneath.put(&key(resource), b"", &[("KV-Operation", "DEL")]).await;
+    };
+    a_mark_beyond_the_last_token_is_told_with_the_way_out(&fence, plant, remove).await;
 }
 
 /// Another program's key there.

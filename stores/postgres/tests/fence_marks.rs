@@ -4,7 +4,10 @@ use crate::common::Scratch;
 use crate::fence::{fenced, ledger, term};
 use std::sync::Arc;
 use tenure_conformance::asking::finding;
-use tenure_conformance::marks::{a_damaged_mark_hides_no_other, marks_are_in_the_order_of_their_resources};
+use tenure_conformance::marks::{
+    a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
+    marks_are_in_the_order_of_their_resources,
+};
 use tenure_core::{Bump, Fence, LeaseStore, Verdict};
 use tenure_postgres::{PostgresFence, PostgresStore};
 
@@ -20,6 +23,26 @@ async fn a_damaged_mark_in_postgres_hides_no_other() {
         scratch.sql(&damaging).await;
     };
     a_damaged_mark_hides_no_other(Arc::new(fence), damage).await;
+}
+
+#[tokio::test]
+async fn a_mark_in_postgres_beyond_the_last_token_is_told_with_the_way_out() {
+    let scratch = Scratch::new().await;
+    let fence = PostgresFence::connect(&scratch.url("")).await.unwrap();
+    let change = async |change: &str, resource: &str| {
+        scratch
+            .sql(&format!("{change} WHERE resource = '{resource}'"))
+            .await;
+    };
+    let plant = async |resource: &str, number: i64| {
+        change(
+            &format!("UPDATE {{schema}}.fences SET token = {number}"),
+            resource,
+        )
+        .await;
+    };
+    let remove = async |resource: &str| change("DELETE FROM {schema}.fences", resource).await;
+    a_mark_beyond_the_last_token_is_told_with_the_way_out(&fence, plant, remove).await;
 }
 
 #[tokio::test]

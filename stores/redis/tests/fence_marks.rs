@@ -2,7 +2,10 @@
 
 use crate::common::Scratch;
 use std::sync::Arc;
-use tenure_conformance::marks::{a_damaged_mark_hides_no_other, marks_are_in_the_order_of_their_resources};
+use tenure_conformance::marks::{
+    a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
+    marks_are_in_the_order_of_their_resources,
+};
 use tenure_core::{Fence, MARKS_MAX};
 use tenure_redis::{RedisFence, Value};
 
@@ -21,6 +24,25 @@ async fn a_damaged_mark_in_redis_hides_no_other() {
         let _set: Value = command.query_async(&mut connection).await.expect("damaged");
     };
     a_damaged_mark_hides_no_other(Arc::new(fence), damage).await;
+}
+
+#[tokio::test]
+async fn a_mark_in_redis_beyond_the_last_token_is_told_with_the_way_out() {
+    let scratch = Scratch::new().await;
+    let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+    let ask = async |command: &str, resource: &str, more: &[&str]| {
+        let mut command = redis::cmd(command);
+        command
+            .arg(format!("{{{}}}:fence:{resource}", scratch.prefix))
+            .arg(more);
+        let mut connection = scratch.connection().await;
+        let _done: Value = command.query_async(&mut connection).await.expect("done");
+    };
+    let plant = async |resource: &str, number: i64| {
+        ask("HSET", resource, &["token", &number.to_string()]).await;
+    };
+    let remove = async |resource: &str| ask("DEL", resource, &[]).await;
+    a_mark_beyond_the_last_token_is_told_with_the_way_out(&fence, plant, remove).await;
 }
 
 #[tokio::test]

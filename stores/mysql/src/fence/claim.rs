@@ -137,6 +137,8 @@ impl Site {
         let rows = self.raise(&subject, &statement).await?;
         let row = rows.first().ok_or_else(|| self.without_verdict(&subject))?;
         if is_null(row, 0) {
+            // One that is none is told as such.
+            self.kept(resource).await?;
             let message = format!("{subject}: no token is left above the mark");
             return Err(StoreError::not_applied(Fault::Invalid, message));
         }

@@ -150,6 +150,8 @@ impl Site {
         let rows = self.raise(&subject, &statement, &parameters).await?;
         let raised = rows.first().and_then(|row| row.try_get::<_, Option<i64>>(0).ok());
         if raised.ok_or_else(|| self.without_verdict(&subject))?.is_none() {
+            // One that is none is told as such.
+            self.kept(resource).await?;
             let message = format!("{subject}: no token is left above the mark");
             return Err(StoreError::not_applied(Fault::Invalid, message));
         }

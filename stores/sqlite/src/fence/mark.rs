@@ -8,8 +8,8 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tenure_core::{
     Bump, Claimed, Cursor, Fault, FenceError, FencingToken, Horizon, LeaseName, Leases, ListedMark,
-    MARKS_MAX, Mark, MarkPage, Refused, ResourceName, Ruling, StoreError, Term, bump_clock_ms, bumped,
-    check_owner, decide_claim, decide_entry, horizon,
+    MARKS_MAX, Mark, MarkPage, REMOVE_MARK, Refused, ResourceName, Ruling, StoreError, Term, bump_clock_ms,
+    bumped, check_owner, decide_claim, decide_entry, horizon,
 };
 
 /// The name of their table.
@@ -233,8 +233,8 @@ fn read(row: &Row<'_>) -> Result<Kept, Trouble> {
         Trouble::Told(StoreError::not_applied(
             Fault::Unreadable,
             format!(
-                "fence \"{}\" has a mark that is no token, or a lease that is no name; nobody is admitted; correct \
-                 that row of tenure_fence: the highest token ever used, and the lease that granted it",
+                "fence \"{}\" has a mark that is no token, or a lease that is no name; nobody is admitted; mend that row \
+                 of tenure_fence (the highest token ever used, and the lease that granted it), or {REMOVE_MARK}",
                 shown_key(resource)
             ),
         ))

@@ -1,7 +1,7 @@
 use crate::SYSTEM;
 use crate::database::refuse_local;
 use crate::driver::{SELECTION_TIME_MAX, driver_options, hosts, settle};
-use crate::fault::{Deed, Repeats, store_error};
+use crate::fault::Repeats;
 use crate::indexes::{ensure_purge_index, indexes, warn_of_expiry_indexes};
 use crate::kind::refuse_unfit;
 use crate::release::RELEASES_AT_ONCE;
@@ -9,12 +9,11 @@ use crate::renew::PARTS_AT_ONCE;
 use crate::site::{Site, Topology, collection};
 use crate::store::MongoStore;
 use crate::strangers::refuse_strangers;
-use crate::tied::tied;
+use crate::tied::{client_of_one_set, hello, tied};
 use crate::url::{
     COLLECTION, DATABASE, LOCKS_COLLECTION, LOCKS_DATABASE, StoreUrl, collection_name, purge_wait,
 };
 use crate::watch::WATCHES_MAX;
-use mongodb::bson::doc;
 use mongodb::{Client, Database};
 use std::future::Future;
 use std::sync::Arc;
@@ -28,7 +27,7 @@ use tokio::sync::Semaphore;
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// How long connecting may take in all.
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Oldest server that knows `$$NOW` wherever it stands, and whose change streams tell what an update has changed: MongoDB 5.0. By 4.4
 /// no lease could be cleaned up, and each renewal would wake all who wait.
@@ -115,16 +114,15 @@ impl MongoStoreBuilder {
                     .clone()
                     .unwrap_or_else(|| default_database.to_owned());
                 let hosts = hosts(&options.hosts);
-                let client = Client::with_options(options.clone())
-                    .map_err(|_quotes_the_url| StoreUrl::unreadable())?;
-                let database = client.database(&database);
                 let place = settings.place(&hosts, &database);
-                let opened = settings.open(
-                    (client, Repeats::Nothing),
-                    database,
-                    hosts,
-                    selection + REQUEST_TIME_MAX,
-                );
+                let opened = async {
+                    let client = client_of_one_set(&mut options, &place).await?;
+                    let database = client.database(&database);
+                    let bound = selection + REQUEST_TIME_MAX;
+                    settings
+                        .open((client, Repeats::Nothing), database, hosts, bound)
+                        .await
+                };
                 let site = bounded(time_max, Some(&place), opened).await;
                 let site = tied(site, &options)?;
                 refuse_strangers(&site.client, &options).await?;
@@ -145,7 +143,7 @@ impl MongoStoreBuilder {
         let opening = async move {
             // The driver does not tell where a client is connected to.
             let hosts = "the given client".to_owned();
-            let place = settings.place(&hosts, &database);
+            let place = settings.place(&hosts, database.name());
             let time_max = settings.connect_time_max;
             bounded(
                 time_max,
@@ -179,8 +177,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    fn place(&self, hosts: &str, database: &Database) -> String {
-        format!("{hosts}/{}.{}", database.name(), self.collection)
+    fn place(&self, hosts: &str, database: &str) -> String {
+        format!("{hosts}/{database}.{}", self.collection)
     }
 
     async fn open(
@@ -191,7 +189,7 @@ impl Settings {
         time_max: Duration,
     ) -> Result<Site, StoreError> {
         refuse_local(database.name())?;
-        let place = self.place(&hosts, &database);
+        let place = self.place(&hosts, database.name());
         let site = Site {
             leases: collection(&database, &self.collection, time_max),
             namespace: format!("{}.{}", database.name(), self.collection),
@@ -227,7 +225,7 @@ impl Settings {
 }
 
 /// Waits so long for the connection and no longer.
-async fn bounded<T>(
+pub(crate) async fn bounded<T>(
     time_max: Duration,
     place: Option<&str>,
     connecting: impl Future<Output = Result<T, StoreError>>,
@@ -246,11 +244,7 @@ async fn bounded<T>(
 
 /// Asks the primary what it is.
 async fn topology(client: &Client, place: &str) -> Result<Topology, StoreError> {
-    let hello = client
-        .database("admin")
-        .run_command(doc! { "hello": 1 })
-        .await
-        .map_err(|error| store_error(&error, Deed::Read, "connecting", place))?;
+    let hello = hello(client, place).await?;
     refuse_older(hello.get_i32("maxWireVersion").unwrap_or(0), place)?;
     if hello.get_str("msg").is_ok_and(|message| message == "isdbgrid") {
         return Ok(Topology::Sharded);

@@ -1,10 +1,12 @@
 //! A URL that ties all requests to one server, as `mongosh` prints it.
 
-use crate::common::{Scratch, request, seconds, take};
+use crate::common::{Scratch, persist, renewal, request, seconds, take};
 use std::time::Duration;
-use tenure_core::{Finding, LeaseStore, Verdict};
-use tenure_mongodb::MongoStore;
-use tenure_testkit::{Mongod, ReplicaSet, eventually_async};
+use tenure_core::{
+    Fault, Fence as _, FencingToken, Finding, LeaseName, LeaseStore, Renewed, ResourceName, Term, Verdict,
+};
+use tenure_mongodb::{MongoFence, MongoStore};
+use tenure_testkit::{Mongod, ReplicaSet, Size, eventually_async};
 
 /// Long, as a loaded machine may need it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,6 +44,40 @@ async fn members_that_a_tied_url_keeps_from_being_asked_are_not_called_silent() 
     let repair = topology.repair.as_deref().unwrap_or_default();
     assert!(repair.contains(OPTION), "{topology:?}");
 }
+
+/// As for maintenance, within a leader's ttl: what is asked of it then its set may have given to another.
+#[tokio::test]
+async fn a_member_that_is_started_without_its_set_extends_nothing_for_who_is_tied_to_it() {
+    let mut set = ReplicaSet::start(Size::One).await.expect("a set");
+    let scratch = Scratch::new(set.direct_uri(0));
+    assert!(scratch.uri.contains(OPTION), "{}", scratch.uri);
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(300));
+    let beat = [renewal(&asked, persist(&store, &asked).await.token)];
+    let fence = MongoFence::connect(&scratch.url("")).await.expect("a fence");
+    let (resource, lease) = (
+        ResourceName::new("ledger").expect("a name"),
+        LeaseName::new("elsewhere").expect("a name"),
+    );
+    let term = Term::new(lease, FencingToken::new(7).expect("a token"));
+    set.restart_alone(0).await.expect("it starts");
+    for _again in 0..ROUNDS {
+        let renewed = store.renew(&beat).await.remove(0);
+        let error = renewed.expect_err("its set is not there");
+        assert_eq!(error.fault, Fault::Unreachable, "{error}");
+    }
+    let claimed = fence.claim(&resource, &term).await;
+    claimed.expect_err("a fence is tied like that, too");
+    set.restart(0).await.expect("it starts");
+    let renewed = eventually_async(PATIENCE, "a renewal", || async {
+        store.renew(&beat).await.remove(0)
+    });
+    let renewed = renewed.await;
+    assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+}
+
+/// How often it is asked: the first time it may be learnt that the connection has ended.
+const ROUNDS: usize = 4;
 
 /// An election that "may be under way" would never be over.
 #[tokio::test]

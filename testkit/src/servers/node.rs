@@ -93,6 +93,14 @@ impl Node {
         Ok(())
     }
 
+    /// The same, this once without the name of its replica set.
+    pub(crate) async fn launch_alone(&mut self) -> Result<(), Error> {
+        let name = self.options.replica_set.take();
+        let launched = self.launch().await;
+        self.options.replica_set = name;
+        launched
+    }
+
     fn command(&self) -> Result<Command, Error> {
         let mut command = Command::new(mongod_program()?);
         let data = self.folder.join("data");

@@ -308,6 +308,16 @@ impl ReplicaSet {
         self.nodes[node].launch().await
     }
 
+    /// Kills a node if it runs, and starts it on the same port and data without its set's name, as for maintenance: it stands alone,
+    /// and takes writes. [`restart`](ReplicaSet::restart) puts it back.
+    ///
+    /// # Errors
+    /// Why it did not start.
+    pub async fn restart_alone(&mut self, node: usize) -> Result<(), Error> {
+        self.nodes[node].kill();
+        self.nodes[node].launch_alone().await
+    }
+
     /// Has the primary step down, and returns which node that was.
     ///
     /// Of three nodes another takes over at once; a single one is without primary for about 2 s.

@@ -1,21 +1,22 @@
 //! A fence of a URL: for the command, which has no client of its own.
 
 use super::MongoFence;
+use crate::builder::{CONNECT_TIME_MAX, bounded};
 use crate::database::refuse_local;
-use crate::driver::{driver_options, settle};
+use crate::driver::{driver_options, hosts, settle};
 use crate::fault::Repeats;
 use crate::strangers::refuse_strangers;
+use crate::tied::client_of_one_set;
 use crate::url::{COLLECTION, DATABASE, StoreUrl};
-use mongodb::Client;
 use tenure_core::StoreError;
 
 impl MongoFence {
     /// The fence in the database of a store's URL, in the collection `fences`, beside the leases. Servers that do not answer are
-    /// told of by its first use. A program uses the client of its own data instead ([`new`](Self::new)).
+    /// told of by its first use (by a URL that is tied to one server: at once). A program uses the client of its own data instead ([`new`](Self::new)).
     ///
     /// # Errors
     /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, without the password, or that names
-    /// members of different replica sets, or the database `local`.
+    /// members of different replica sets, or the database `local`; what keeps a server that the URL is tied to from answering.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let parsed = StoreUrl::parse(url)?;
         let mut options = driver_options(&parsed.driver).await?;
@@ -23,8 +24,9 @@ impl MongoFence {
         let database = options.default_database.clone();
         let database = database.as_deref().unwrap_or(DATABASE);
         refuse_local(database)?;
-        let client =
-            Client::with_options(options.clone()).map_err(|_quotes_the_url| StoreUrl::unreadable())?;
+        let place = hosts(&options.hosts);
+        let client = client_of_one_set(&mut options, &place);
+        let client = bounded(CONNECT_TIME_MAX, Some(&place), client).await?;
         refuse_strangers(&client, &options).await?;
         let database = client.database(database);
         let fence = Self {

@@ -77,14 +77,15 @@ async fn mongodb() -> Vec<Row> {
             "MongoDB, a replica set",
             database,
             "*Rate*; *Step*, also between its members: they need NTP (G2); the disks keep what they have synced, and the server is MongoDB's \
-             own, or Percona's (M1)",
+             own, or Percona's (M1); an address of the URL leads to one store for good (M10)",
             &set.uri(),
         )
         .await,
         Row::of(
             "MongoDB, standalone",
             database,
-            "*Rate*, *Step* (G2); its disk keeps what it has synced (M1), and its data are not put back",
+            "*Rate*, *Step* (G2); its disk keeps what it has synced (M1), and its data are not put back; an address of the URL leads \
+             to one store for good (M10)",
             &alone.uri(),
         )
         .await,

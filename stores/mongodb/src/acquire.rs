@@ -34,6 +34,7 @@ impl Site {
 
     async fn decide(&self, request: &Acquire) -> Result<Acquired, StoreError> {
         let began = Instant::now();
+        self.identify().await?;
         if let Some(acquired) = self.take_as_seen(request, began).await? {
             return Ok(acquired);
         }

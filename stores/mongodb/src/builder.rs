@@ -1,9 +1,12 @@
 use crate::SYSTEM;
 use crate::database::refuse_local;
 use crate::driver::{SELECTION_TIME_MAX, driver_options, hosts, settle};
-use crate::fault::Repeats;
+use crate::fault::{Deed, Repeats};
+use crate::heard::Heard;
+use crate::identity::{Identity, mark};
 use crate::indexes::{ensure_purge_index, indexes, warn_of_expiry_indexes};
 use crate::kind::refuse_unfit;
+use crate::lone::refuse_lone_member;
 use crate::release::RELEASES_AT_ONCE;
 use crate::renew::PARTS_AT_ONCE;
 use crate::site::{Site, Topology, collection};
@@ -109,6 +112,7 @@ impl MongoStoreBuilder {
             bounded(time_max, None, async move {
                 let mut options = driver_options(&parsed.driver).await?;
                 let selection = settle(&mut options);
+                let heard = Heard::of(&mut options);
                 let database = options
                     .default_database
                     .clone()
@@ -119,9 +123,8 @@ impl MongoStoreBuilder {
                     let client = client_of_one_set(&mut options, &place).await?;
                     let database = client.database(&database);
                     let bound = selection + REQUEST_TIME_MAX;
-                    settings
-                        .open((client, Repeats::Nothing), database, hosts, bound)
-                        .await
+                    let client = (client, Repeats::Nothing, Some(heard));
+                    settings.open(client, database, hosts, bound).await
                 };
                 let site = bounded(time_max, Some(&place), opened).await;
                 let site = tied(site, &options)?;
@@ -149,7 +152,7 @@ impl MongoStoreBuilder {
                 time_max,
                 Some(&place),
                 settings.open(
-                    (client, Repeats::Writes),
+                    (client, Repeats::Writes, None),
                     database,
                     hosts,
                     SELECTION_TIME_MAX + REQUEST_TIME_MAX,
@@ -183,7 +186,7 @@ impl Settings {
 
     async fn open(
         self,
-        (client, repeats): (Client, Repeats),
+        (client, repeats, heard): (Client, Repeats, Option<Arc<Heard>>),
         database: Database,
         hosts: String,
         time_max: Duration,
@@ -208,10 +211,20 @@ impl Settings {
             parts: Arc::new(Semaphore::new(PARTS_AT_ONCE)),
             stuck: Arc::default(),
             seen: Arc::default(),
+            identity: Arc::new(Identity::new(heard)),
             releases: Arc::new(Semaphore::new(RELEASES_AT_ONCE)),
             first_release: Arc::new(AtomicUsize::new(0)),
             watches: WatchPlaces::new(WATCHES_MAX),
         };
+        let mark = match site.within(Deed::Read, "connecting", mark(&site.leases)).await {
+            // Who may not read may connect, too.
+            Err(error) if error.fault == Fault::Forbidden => None,
+            mark => mark?,
+        };
+        if site.topology == Topology::Standalone {
+            refuse_lone_member(&site.client, &site.leases, mark.as_ref(), &site.place).await?;
+        }
+        site.meets(mark.as_ref());
         refuse_unfit(&site).await?;
         let may_write = proves_concern(&site).await?;
         site.warn_if_internal();

@@ -1,5 +1,6 @@
 //! What the driver's errors mean to the contract: fault, certainty, one line for a person.
 
+use crate::heard::OUTDATED;
 use mongodb::bson::Document;
 use mongodb::error::{Error, ErrorKind, WriteFailure};
 use std::time::Duration;
@@ -146,6 +147,11 @@ fn unselected(message: &str) -> String {
         .split_once("Error: Kind: ")
         .and_then(|(_, rest)| rest.split(", labels: ").next());
     let failure = failure.map_or_else(String::new, |failure| format!(" ({})", line(failure)));
+    if message.contains(OUTDATED) {
+        return "the driver has met a later primary, or a later configuration of the set, than the primary that is there: that one was deposed and \
+                does not know yet, or the set was restored or made anew; then start this process anew"
+            .to_owned();
+    }
     let way_out = TLS.way_out(message);
     format!(
         "no primary could be reached in time{failure}; check host, port, TLS and replicaSet in the URL, and the set's \

@@ -1,4 +1,5 @@
 use crate::fault::Deed;
+use crate::identity;
 use crate::record::{decode, projection, shown_key};
 use crate::site::Site;
 use mongodb::bson::{Bson, Document, doc};
@@ -24,7 +25,7 @@ impl Site {
         let (mut found, mut next) = self.texts(of_page, page.limit).await?;
         if next.is_none() && page.prefix.is_empty() {
             let room = usize::from(page.limit) - found.len();
-            let strange = doc! { "_id": { "$not": { "$type": "string" } } };
+            let strange = doc! { "_id": { "$not": { "$type": "string" }, "$ne": identity::key() } };
             let strange = self
                 .read_page(strange, i64::try_from(room.max(1)).unwrap_or(1))
                 .await?;

@@ -1,6 +1,7 @@
 //! Where a store's records live, and the bounds of every request to it.
 
 use crate::fault::{Deed, Repeats, timed_out};
+use crate::identity::Identity;
 use crate::record::{Record, Shown, whole};
 use crate::renew::Stuck;
 use crate::seen::Seen;
@@ -37,6 +38,17 @@ pub(crate) enum Topology {
     Sharded,
 }
 
+impl Topology {
+    /// Of what a server here is a member; `None` of one that stands alone.
+    pub(crate) fn name(&self) -> Option<String> {
+        match self {
+            Self::Standalone => None,
+            Self::ReplicaSet { name } => Some(format!("the replica set \"{name}\"")),
+            Self::Sharded => Some("a sharded cluster".to_owned()),
+        }
+    }
+}
+
 /// The collection of the records, with the concerns that every request to it has.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
@@ -64,6 +76,7 @@ pub(crate) struct Site {
     /// Which of a batch of releases goes first.
     pub(crate) first_release: Arc<AtomicUsize>,
     pub(crate) seen: Arc<Seen>,
+    pub(crate) identity: Arc<Identity>,
     /// How many more watches there may be.
     pub(crate) watches: WatchPlaces,
 }

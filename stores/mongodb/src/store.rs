@@ -1,4 +1,5 @@
 use crate::builder::MongoStoreBuilder;
+use crate::fault::Deed;
 use crate::site::Site;
 use crate::watch;
 use std::fmt;
@@ -64,7 +65,9 @@ impl MongoStore {
     /// majority and journal, but its own retries remain: a write that the driver repeats is answered without
     /// the server's clock, which this store reports as an unknown outcome; the engine's next request with the
     /// same attempt resolves it. Where the server refuses a write, the outcome is told as unknown, too: the refusal may
-    /// be that of a repetition, and the write whose answer was lost may stand.
+    /// be that of a repetition, and the write whose answer was lost may stand. Nor does the driver show such a store where the client
+    /// leads: members of different replica sets are not refused, a client that is tied to one member does not go on with its set alone,
+    /// and another store that answers later is not told from this one.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -110,31 +113,36 @@ impl Requests for Site {
     }
 
     async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
-        Site::acquire(self, request).await
+        self.at_ours(Deed::Write, Site::acquire(self, request)).await
     }
 
     async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
-        Site::renew(self, requests).await
+        let is_lost = |answer: &Renewed| matches!(answer, Renewed::Lost(_));
+        self.all_at_ours(requests.len(), Site::renew(self, requests), is_lost)
+            .await
     }
 
     async fn release(self: &Arc<Self>, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
-        Site::release(Arc::clone(self), requests.to_vec()).await
+        let release = Site::release(Arc::clone(self), requests.to_vec());
+        let is_refused = |answer: &Released| matches!(answer, Released::NotYours(_));
+        self.all_at_ours(requests.len(), release, is_refused).await
     }
 
     async fn ask(self: &Arc<Self>, request: &Ask) -> Result<Asked, StoreError> {
-        Site::ask(self, request).await
+        self.at_ours(Deed::Write, Site::ask(self, request)).await
     }
 
     async fn get(self: &Arc<Self>, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
-        Ok(self.read(name).await?.map(|record| record.lease))
+        let record = self.at_ours(Deed::Read, self.read(name)).await?;
+        Ok(record.map(|record| record.lease))
     }
 
     async fn list(self: &Arc<Self>, page: &Page) -> Result<LeasePage, StoreError> {
-        Site::list(self, page).await
+        self.at_ours(Deed::Read, Site::list(self, page)).await
     }
 
     async fn list_held(self: &Arc<Self>, page: &Page) -> Result<LeasePage, StoreError> {
-        Site::list_held(self, page).await
+        self.at_ours(Deed::Read, Site::list_held(self, page)).await
     }
 
     async fn examine(self: &Arc<Self>) -> Result<Vec<Finding>, StoreError> {
@@ -151,6 +159,6 @@ lease_purge!(MongoStore);
 
 impl PurgeRequests for Site {
     async fn purge(self: &Arc<Self>, request: &Purge) -> Result<Purged, StoreError> {
-        Site::purge(self, request).await
+        self.at_ours(Deed::Write, Site::purge(self, request)).await
     }
 }

@@ -113,6 +113,9 @@ async fn ask(address: &ServerAddress, options: &ClientOptions) -> Option<Documen
     options.hosts = vec![address.clone()];
     options.direct_connection = Some(true);
     options.repl_set_name = None;
+    // Another client's are none of ours.
+    options.cmap_event_handler = None;
+    options.sdam_event_handler = None;
     options.server_selection_timeout = Some(LOOK_TIME_MAX);
     hello(&Client::with_options(options).ok()?).await
 }

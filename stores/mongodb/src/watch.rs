@@ -33,7 +33,7 @@ pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> R
     let place = site.place.clone();
     let opened = Arc::clone(&site);
     let stream = thread
-        .run(async move { opened.open_stream(&scope).await })
+        .run(async move { opened.at_ours(Deed::Read, opened.open_stream(&scope)).await })
         .await??;
     Ok(ReadWatch::start(thread, permit, place, |events| {
         read(site, stream, events)
@@ -135,10 +135,18 @@ async fn read(site: Arc<Site>, mut stream: ChangeStream<Document>, events: mpsc:
                 Some(told) => told,
                 None => continue,
             },
-            Ok(Ok(None)) if stream.is_alive() => continue,
+            Ok(Ok(None)) if stream.is_alive() => match site.is_ours().await {
+                Ok(()) => continue,
+                Err(another) => Err(another),
+            },
             Ok(Ok(None)) => Err(over(&site.place)),
             Ok(Err(error)) => Err(store_error(&error, Deed::Read, "the watch", &site.place)),
             Err(_late) => Err(timed_out(Deed::Read, "the watch", &site.place, silence_max)),
+        };
+        // The driver goes on with a stream by itself over a new connection, whoever answers it there.
+        let event = match event {
+            Ok(told) => site.is_ours().await.map(|()| told),
+            over => over,
         };
         let ended = event.is_err();
         if events.send(event).await.is_err() || ended {

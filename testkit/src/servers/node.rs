@@ -195,6 +195,13 @@ impl Node {
         self.frozen = false;
     }
 
+    /// Removes the data of a node that was killed.
+    pub(crate) fn empty(&mut self) -> Result<(), Error> {
+        // What the client of before has met is another server.
+        *self.client.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        fs::remove_dir_all(self.folder.join("data")).map_err(Error::system("removing a data folder"))
+    }
+
     /// Runs a command on this very node, with a bound: the driver waits for a frozen server without end.
     pub(crate) async fn command_on(
         &self,

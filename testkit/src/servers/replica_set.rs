@@ -314,8 +314,27 @@ impl ReplicaSet {
     /// # Errors
     /// Why it did not start.
     pub async fn restart_alone(&mut self, node: usize) -> Result<(), Error> {
+        // What was not written to the data files a server that stands alone does not have: it leaves the set's log alone.
+        let flush = doc! { "fsync": 1 };
+        self.nodes[node]
+            .command_on("admin", flush, COMMAND_TIMEOUT)
+            .await?;
         self.nodes[node].kill();
         self.nodes[node].launch_alone().await
+    }
+
+    /// Kills the nodes, empties their data folders, and initiates a set of the same name and ports.
+    ///
+    /// # Errors
+    /// Why it did not start.
+    pub async fn make_anew(&mut self) -> Result<(), Error> {
+        for node in &mut self.nodes {
+            node.kill();
+            node.empty()?;
+            node.launch().await?;
+        }
+        self.initiate().await?;
+        self.wait_until_complete().await.map(drop)
     }
 
     /// Has the primary step down, and returns which node that was.
@@ -361,12 +380,18 @@ impl ReplicaSet {
                 vec![first, second, third]
             }
         };
+        let set = ReplicaSet { name, nodes };
+        set.initiate().await?;
+        Ok(set)
+    }
+
+    async fn initiate(&self) -> Result<(), Error> {
         let members: Vec<Bson> = (0i32..)
-            .zip(&nodes)
+            .zip(&self.nodes)
             .map(|(id, node)| Bson::Document(doc! { "_id": id, "host": node.address() }))
             .collect();
         let configuration = doc! {
-            "_id": &name,
+            "_id": &self.name,
             "members": members,
             "settings": {
                 "electionTimeoutMillis": 1_000,
@@ -375,14 +400,9 @@ impl ReplicaSet {
                 "heartbeatTimeoutSecs": 2,
             },
         };
-        nodes[0]
-            .command_on(
-                "admin",
-                doc! { "replSetInitiate": configuration },
-                COMMAND_TIMEOUT,
-            )
-            .await?;
-        Ok(ReplicaSet { name, nodes })
+        let command = doc! { "replSetInitiate": configuration };
+        let initiated = self.nodes[0].command_on("admin", command, COMMAND_TIMEOUT);
+        initiated.await.map(drop)
     }
 
     /// One look for the primary.

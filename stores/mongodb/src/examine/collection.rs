@@ -1,5 +1,6 @@
 use super::{bad, good, unknown, warning};
 use crate::fault::Deed;
+use crate::identity;
 use crate::indexes::{Indexes, TtlIndex, indexes, removal};
 use crate::kind::{unfit, way_out};
 use crate::record::understood;
@@ -106,7 +107,7 @@ impl Site {
     async fn records(&self) -> Finding {
         let count = self
             .leases
-            .count_documents(doc! { "$nor": [understood()] })
+            .count_documents(doc! { "$nor": [understood(), { "_id": identity::key() }] })
             .limit(UNREADABLE_COUNTED_MAX)
             .max_time(self.time_max);
         match self

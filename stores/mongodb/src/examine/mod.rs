@@ -27,10 +27,19 @@ impl Site {
         let mut findings = vec![self.round_trip().await?];
         let hello = self.admin("saying hello", doc! { "hello": 1 }).await?;
         findings.extend(self.examine_deployment(&hello).await);
+        findings.extend(self.examine_identity());
         findings.extend(self.examine_clock(&hello).await);
         findings.extend(self.examine_privileges().await);
         findings.extend(self.examine_collection().await);
         Ok(findings)
+    }
+
+    fn examine_identity(&self) -> Option<Finding> {
+        let id = self.identity.shown()?;
+        Some(good(
+            "store",
+            format!("its mark is {id}, which copies of it have as well"),
+        ))
     }
 
     async fn round_trip(&self) -> Result<Finding, StoreError> {

@@ -5,10 +5,15 @@ use crate::builder::{CONNECT_TIME_MAX, bounded};
 use crate::database::refuse_local;
 use crate::driver::{driver_options, hosts, settle};
 use crate::fault::Repeats;
+use crate::identity::mark;
+use crate::lone::refuse_lone_member;
+use crate::site::collection;
 use crate::strangers::refuse_strangers;
-use crate::tied::client_of_one_set;
+use crate::tied::{client_of_one_set, hello};
 use crate::url::{COLLECTION, DATABASE, StoreUrl};
-use tenure_core::StoreError;
+use mongodb::bson::Document;
+use mongodb::{Client, Collection};
+use tenure_core::{Fault, StoreError};
 
 impl MongoFence {
     /// The fence in the database of a store's URL, in the collection `fences`, beside the leases. Servers that do not answer are
@@ -28,12 +33,31 @@ impl MongoFence {
         let client = client_of_one_set(&mut options, &place);
         let client = bounded(CONNECT_TIME_MAX, Some(&place), client).await?;
         refuse_strangers(&client, &options).await?;
+        let leases = parsed.collection.as_deref().unwrap_or(COLLECTION);
         let database = client.database(database);
+        refuse_lone(&client, &collection(&database, leases, CONNECT_TIME_MAX), &place).await?;
         let fence = Self {
             // As `settle` has set it.
             repeats: Repeats::Nothing,
             ..Self::new(&database)
         };
-        Ok(fence.beside_leases(parsed.collection.as_deref().unwrap_or(COLLECTION)))
+        Ok(fence.beside_leases(leases))
+    }
+}
+
+/// Refuses a member that stands alone. Of a server that does not tell what it is, the fence's first use says so.
+async fn refuse_lone(client: &Client, leases: &Collection<Document>, place: &str) -> Result<(), StoreError> {
+    let looking = async {
+        let told = hello(client, place).await?;
+        let is_router = told.get_str("msg").is_ok_and(|message| message == "isdbgrid");
+        if is_router || told.contains_key("setName") {
+            return Ok(());
+        }
+        let mark = mark(leases).await.unwrap_or_default();
+        refuse_lone_member(client, leases, mark.as_ref(), place).await
+    };
+    match tokio::time::timeout(CONNECT_TIME_MAX, looking).await {
+        Ok(Err(error)) if error.fault == Fault::Unsupported => Err(error),
+        Ok(_) | Err(_) => Ok(()),
     }
 }

@@ -126,6 +126,9 @@ pub fn with_database(uri: &str, database: &str, options: &str) -> String {
     }
 }
 
+/// What the README tells to grant.
+pub const LEAST_ROLE: [&str; 5] = ["find", "insert", "update", "changeStream", "listIndexes"];
+
 /// The URL of the database "bank" for a user of the set who may do this to its leases, and nothing else.
 pub async fn who_may(set: &ReplicaSet, password: &str, actions: &[&str]) -> String {
     let administrator = Client::with_uri_str(set.uri()).await.expect("a client");

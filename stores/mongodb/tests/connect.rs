@@ -1,6 +1,6 @@
 //! Connecting: what is refused, how soon, and what no message ever holds.
 
-use crate::common::{Scratch, name, random_bits, request, seconds, take, who_may, with_database};
+use crate::common::{LEAST_ROLE, Scratch, name, random_bits, request, seconds, take, who_may, with_database};
 use mongodb::bson::doc;
 use std::time::{Duration, Instant};
 use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Verdict};
@@ -147,6 +147,53 @@ async fn collection_in_which_two_could_hold_a_lease_is_refused() {
             .await
             .expect("a store");
     }
+}
+
+/// As the README has it grant no more than finding.
+#[tokio::test]
+async fn collection_in_which_two_could_hold_a_lease_is_refused_to_the_least_role() {
+    let set = ReplicaSet::with_auth(tenure_testkit::Size::One)
+        .await
+        .expect("a set");
+    let url = who_may(&set, SECRET, &LEAST_ROLE).await;
+    let administrator = mongodb::Client::with_uri_str(set.uri()).await.expect("a client");
+    let database = administrator.database("bank");
+    // There is none yet.
+    drop(MongoStore::connect(&url).await.expect("connects"));
+    for (kind, options) in [
+        ("is capped", doc! { "capped": true, "size": 4096 }),
+        (
+            "has a collation",
+            doc! { "collation": { "locale": "en", "strength": 2 } },
+        ),
+    ] {
+        let mut creation = doc! { "create": "job_leases" };
+        creation.extend(options);
+        // Empty, and with something in it.
+        for count in 0..2 {
+            database
+                .run_command(creation.clone())
+                .await
+                .expect("a collection");
+            let leases = database.collection::<mongodb::bson::Document>("job_leases");
+            for _document in 0..count {
+                leases.insert_one(doc! {}).await.expect("a document");
+            }
+            let error = refused(&url).await;
+            assert_eq!(error.fault, Fault::Unsupported, "{error}");
+            assert!(error.message.contains(kind), "{error}");
+            leases.drop().await.expect("dropped");
+        }
+    }
+    let store = MongoStore::connect(&url).await.expect("connects");
+    take(&store, &request("job", "holder", seconds(60))).await;
+    let findings = store.examine().await.expect("an examination");
+    let collection = findings.iter().find(|finding| finding.subject == "collection");
+    assert!(
+        collection.is_some_and(|collection| collection.verdict == Verdict::Good),
+        "{findings:#?}"
+    );
+    drop(MongoStore::connect(&url).await.expect("a plain one is taken"));
 }
 
 #[tokio::test]
@@ -320,8 +367,7 @@ async fn least_role_of_the_readme_is_enough() {
     let set = ReplicaSet::with_auth(tenure_testkit::Size::One)
         .await
         .expect("a set");
-    let rights = ["find", "insert", "update", "changeStream", "listIndexes"];
-    let url = who_may(&set, SECRET, &rights).await;
+    let url = who_may(&set, SECRET, &LEAST_ROLE).await;
     let store = MongoStore::connect(&url).await.expect("connects");
     let asked = request("job", "holder", seconds(60));
     let grant = crate::common::take(&store, &asked).await;

@@ -32,6 +32,19 @@ impl Site {
                     format!("{} does not exist yet; the first lease makes it", self.namespace),
                 );
             }
+            Err(error) if error.fault == Fault::Forbidden => {
+                return match self.unfit_as_found().await {
+                    Ok(None) => good(
+                        "collection",
+                        format!(
+                            "{}, neither capped nor with a collation as far as it shows",
+                            self.namespace
+                        ),
+                    ),
+                    Ok(Some(why)) => bad("collection", format!("{} {why}", self.namespace), way_out(name)),
+                    Err(error) => unknown("collection", &error),
+                };
+            }
             Err(error) => return unknown("collection", &error),
         };
         if let Some(why) = unfit(&described) {

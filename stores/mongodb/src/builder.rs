@@ -111,7 +111,7 @@ impl MongoStoreBuilder {
         let opening = async move {
             bounded(time_max, None, async move {
                 let mut options = driver_options(&parsed.driver).await?;
-                let selection = settle(&mut options);
+                let selection = settle(&mut options)?;
                 let heard = Heard::of(&mut options);
                 let database = options
                     .default_database

@@ -17,6 +17,10 @@ const DATABASE_BYTES_MAX: usize = 63;
 /// driver's own 30 s would be the whole lease.
 pub(crate) const SELECTION_TIME_MAX: Duration = Duration::from_secs(2);
 
+/// Longest such wait. With the time for a request it is what the server is told to wait for a majority, in milliseconds of 32 bits; a
+/// day is as good.
+const SELECTION_TIME_MOST: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// How long the driver waits for a connection, unless the URL has `connectTimeoutMS`; together with the
 /// heartbeat it is how long a frozen server goes unnoticed. The driver's own is 10 s.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(2);
@@ -67,7 +71,10 @@ pub(crate) async fn driver_options(url: &str) -> Result<ClientOptions, StoreErro
 }
 
 /// Sets what the store needs of the driver; answers how long a primary is looked for.
-pub(crate) fn settle(options: &mut ClientOptions) -> Duration {
+///
+/// # Errors
+/// [`Fault::Invalid`](tenure_core::Fault::Invalid) where that is longer than a server could be told to wait for a majority.
+pub(crate) fn settle(options: &mut ClientOptions) -> Result<Duration, StoreError> {
     options.retry_writes = Some(false);
     options.retry_reads = Some(false);
     options.connect_timeout.get_or_insert(CONNECTION_TIME_MAX);
@@ -76,7 +83,13 @@ pub(crate) fn settle(options: &mut ClientOptions) -> Duration {
     let connections = u32::try_from(connections).expect("a small sum");
     options.max_pool_size = Some(options.max_pool_size.unwrap_or(0).max(connections));
     options.app_name.get_or_insert_with(|| "tenure".to_owned());
-    *options.server_selection_timeout.get_or_insert(SELECTION_TIME_MAX)
+    let selection = *options.server_selection_timeout.get_or_insert(SELECTION_TIME_MAX);
+    if selection > SELECTION_TIME_MOST {
+        return Err(invalid(&format!(
+            "serverSelectionTimeoutMS in the MongoDB URL is {selection:?}; {SELECTION_TIME_MOST:?} are the most, and 2000 suits most",
+        )));
+    }
+    Ok(selection)
 }
 
 /// A URL that asks for less than we promise is a misunderstanding that must not pass in silence.

@@ -141,6 +141,9 @@ const TLS: TlsWords = TlsWords {
     roots: "tlsCAFile=",
 };
 
+/// The driver's words before the servers that it may choose from; it has left out every one of the URL where they are missing.
+const CHOICE: &str = "Servers: [";
+
 /// Why no server was found: the driver tells in one text what it knows of each, and the first failure stands for all.
 fn unselected(message: &str) -> String {
     let failure = message
@@ -150,6 +153,12 @@ fn unselected(message: &str) -> String {
     if message.contains(OUTDATED) {
         return "the driver has met a later primary, or a later configuration of the set, than the primary that is there: that one was deposed and \
                 does not know yet, or the set was restored or made anew; then start this process anew"
+            .to_owned();
+    }
+    // It has left out whoever is of no set, or of another.
+    if !message.contains(CHOICE) {
+        return "no server of the URL is of a replica set that could be meant; several hosts must be members of one: check host, port and \
+                replicaSet in the URL, and start each with --replSet"
             .to_owned();
     }
     let way_out = TLS.way_out(message);

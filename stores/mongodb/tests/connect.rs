@@ -196,6 +196,35 @@ async fn collection_in_which_two_could_hold_a_lease_is_refused_to_the_least_role
     drop(MongoStore::connect(&url).await.expect("a plain one is taken"));
 }
 
+/// A server is told it in milliseconds of 32 bits, with the time for a request.
+#[tokio::test]
+async fn time_to_look_for_a_primary_that_no_server_could_be_told_is_refused() {
+    let uri = ReplicaSet::shared().await.uri();
+    let error = refused(&with_database(&uri, "db", "serverSelectionTimeoutMS=99999999999")).await;
+    assert_eq!(error.fault, Fault::Invalid, "{error}");
+    assert!(error.message.contains("serverSelectionTimeoutMS"), "{error}");
+}
+
+/// The driver leaves out both, and says nothing of why.
+#[tokio::test]
+async fn servers_without_replication_in_one_url_are_told_as_that() {
+    let (one, other) = (
+        Mongod::start().await.expect("a server"),
+        Mongod::start().await.expect("a server"),
+    );
+    let url = format!("mongodb://{},{}/db", one.address(), other.address());
+    let mut error = refused(&url).await;
+    for _again in 0..2 {
+        if error.message.contains("members of one") {
+            break;
+        }
+        // On a slow machine it has not heard of both in time.
+        error = refused(&url).await;
+    }
+    assert_eq!(error.fault, Fault::Unreachable, "{error}");
+    assert!(error.message.contains("members of one"), "{error}");
+}
+
 #[tokio::test]
 async fn silent_server_is_given_up() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");

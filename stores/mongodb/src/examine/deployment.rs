@@ -33,6 +33,18 @@ impl Site {
     }
 
     async fn durability(&self) -> Finding {
+        let engine = doc! { "serverStatus": 1, "repl": 0, "metrics": 0, "locks": 0 };
+        // For who may not ask: as its documents say, it keeps what it confirms.
+        let told = self.admin("its storage engine", engine).await.unwrap_or_default();
+        if let Some(engine) = forgetful(&told) {
+            return bad(
+                "durability",
+                format!(
+                    "the storage engine {engine} keeps nothing on a disk, and confirms all the same: a restart forgets leases"
+                ),
+                "keep leases on a server with the engine wiredTiger",
+            );
+        }
         match self.confirms().await {
             Ok(()) => good(
                 "durability",
@@ -93,6 +105,13 @@ fn members(topology: &Topology, hello: &Document) -> Finding {
     }
 }
 
+/// The storage engine that keeps what it confirms in memory alone, if the server has told that.
+fn forgetful(status: &Document) -> Option<&str> {
+    let engine = status.get_document("storageEngine").ok()?;
+    let is_kept = engine.get_bool("persistent").unwrap_or(true);
+    (!is_kept).then(|| engine.get_str("name").unwrap_or("of this server"))
+}
+
 /// Which other system answers in MongoDB's place, as far as hosts or answer show it: a majority that it confirms may be none.
 fn imitation(hosts: &[String], build: &Document) -> Option<&'static str> {
     let any_host = |holds: &dyn Fn(&str) -> bool| hosts.iter().any(|host| holds(&host.to_ascii_lowercase()));
@@ -116,7 +135,7 @@ fn survives_a_loss(data: usize, arbiters: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Topology, doc, imitation, members};
+    use super::{Topology, doc, forgetful, imitation, members};
     use tenure_core::Verdict;
 
     #[test]
@@ -136,6 +155,15 @@ mod tests {
         for (data, arbiters) in [(1, 0), (2, 0), (2, 1), (3, 1), (3, 2), (4, 3)] {
             assert_eq!(verdict(data, arbiters), Verdict::Warning, "{data} and {arbiters}");
         }
+    }
+
+    #[test]
+    fn storage_engine_that_keeps_nothing_on_a_disk_is_told_by_its_name() {
+        let told = |engine: &str, persistent: bool| doc! { "storageEngine": { "name": engine, "persistent": persistent } };
+        assert_eq!(forgetful(&told("inMemory", false)), Some("inMemory"));
+        assert_eq!(forgetful(&told("wiredTiger", true)), None);
+        // Who may not ask is told nothing.
+        assert_eq!(forgetful(&doc! {}), None);
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl MongoFence {
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let parsed = StoreUrl::parse(url)?;
         let mut options = driver_options(&parsed.driver).await?;
-        settle(&mut options);
+        settle(&mut options)?;
         let database = options.default_database.clone();
         let database = database.as_deref().unwrap_or(DATABASE);
         refuse_local(database)?;

@@ -179,6 +179,56 @@ mod tests {
         drop(fence.admit(&ledger, &later).unwrap());
     }
 
+    /// What came after the look at the marks is in the next write, which may fail.
+    #[tokio::test]
+    async fn claims_that_come_during_a_write_share_the_next_one_and_hear_what_became_of_that() {
+        let (_scratch, _folder, [marks, _new]) = scratch();
+        let disk = Watched::default();
+        let fence = disk.open(&marks).unwrap();
+        let ((syncs, syncing), (go_on, goes_on)) = (oneshot::channel(), std::sync::mpsc::channel());
+        // The first write syncs twice.
+        disk.fail_at(Some(3));
+        disk.0.lock().unwrap().meanwhile = Some(Box::new(move || {
+            syncs.send(()).unwrap();
+            // Also where the test has failed.
+            let _told = goes_on.recv();
+        }));
+        let first = tokio::spawn({
+            let fence = fence.clone();
+            async move { fence.claim(&ledger(), &term(7)).await }
+        });
+        syncing.await.unwrap();
+        let resources: Vec<ResourceName> = (0..50)
+            .map(|number| ResourceName::new(format!("ledger {number}")).unwrap())
+            .collect();
+        let term = term(7);
+        let mut later: Vec<_> = resources.iter().map(|name| fence.claim(name, &term)).collect();
+        for claim in &mut later {
+            assert!(timeout(Duration::ZERO, claim).await.is_err());
+        }
+        go_on.send(()).unwrap();
+        first.await.unwrap().unwrap();
+        for (claim, resource) in later.into_iter().zip(&resources) {
+            assert_eq!(fault(claim.await), Fault::Internal);
+            assert_eq!(fault(fence.admit(resource, &term)), Fault::Busy);
+        }
+        assert_eq!(disk.synced().len(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_claim_that_nobody_waits_for_any_more_is_written_before_the_file_is_free() {
+        let (_scratch, _folder, [marks, _new]) = scratch();
+        let disk = Watched::default();
+        let fence = disk.open(&marks).unwrap();
+        disk.fail_at(None);
+        disk.0.lock().unwrap().meanwhile = Some(Box::new(|| std::thread::sleep(Duration::from_millis(100))));
+        let given_up = timeout(Duration::from_millis(1), fence.claim(&ledger(), &term(7))).await;
+        assert!(given_up.is_err());
+        drop(fence);
+        let fence = disk.open(&marks).unwrap();
+        drop(fence.admit(&ledger(), &term(7)).unwrap());
+    }
+
     /// Another process may have opened the file by then, and have raised a mark.
     #[tokio::test]
     async fn a_lock_that_is_removed_while_the_disk_is_waited_for_lets_no_file_be_replaced() {

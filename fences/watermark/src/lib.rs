@@ -15,6 +15,7 @@ mod place;
 mod saver;
 mod view;
 mod watermark;
+mod writer;
 
 pub use admission::Admission;
 pub use gate::CLAIM_WAIT_MAX;

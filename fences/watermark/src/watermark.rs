@@ -4,18 +4,17 @@ use crate::file::{Keeper, look};
 use crate::gate::Gate;
 use crate::saver::Saver;
 use crate::view::WatermarkView;
+use crate::writer::Writer;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::thread::Builder;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenure_core::{
     Answer, Bump, Claimed, Cursor, Fault, Fence, FenceError, Horizon, ListedMark, Mark, MarkPage,
     ResourceName, StoreError, Term, decide_entry, horizon,
 };
 use tenure_local::FileSystemTrust;
-use tokio::sync::oneshot;
 
 /// Most resources that one watermark keeps. One more is refused ([`Fault::Full`]): a mark cannot be forgotten.
 pub const RESOURCES_MAX: usize = 65_536;
@@ -67,8 +66,8 @@ pub const OPEN_WAIT_MAX: Duration = Duration::from_secs(5);
 /// - A claim can wait for writes of its own process only. What a write has sent on to another system is that
 ///   system's to fence.
 ///
-/// Clones share one state. A claim on a watermark with a file writes all its marks (about 80 bytes each), and
-/// claims at once share one write; `admit` only ever looks at memory. Refusals are counted in memory, and written and
+/// Clones share one state. A claim on a watermark with a file writes all its marks (about 80 bytes each), on a thread of
+/// its own; claims at once share one write and one thread. `admit` only ever looks at memory. Refusals are counted in memory, and written and
 /// told in the log about once a second while there are new ones, by a thread that lives only as long. At most [`RESOURCES_MAX`]
 /// resources.
 #[derive(Clone)]
@@ -76,6 +75,7 @@ pub struct Watermark(Arc<Shared>);
 
 struct Shared {
     marks: Arc<Marks>,
+    writer: Writer,
     saver: Saver,
 }
 
@@ -102,6 +102,7 @@ impl Watermark {
         };
         Self(Arc::new(Shared {
             marks: Arc::new(marks),
+            writer: Writer::default(),
             saver: Saver::default(),
         }))
     }
@@ -216,9 +217,7 @@ impl Watermark {
         gate.open(term).await.map_err(|error| self.refused(error))
     }
 
-    /// Writes the marks to the file, if there is one, on a thread that may block; on this one where the system gives none.
-    ///
-    /// It goes on when it is no longer waited for: the marks were raised in memory in any case.
+    /// Waits until the marks are in the file, if there is one.
     ///
     /// # Errors
     /// Unknown in any case: what was raised in memory refuses earlier terms from then on.
@@ -226,23 +225,7 @@ impl Watermark {
         if self.0.marks.keeper.is_none() {
             return Ok(());
         }
-        let (saved, told) = oneshot::channel();
-        let shared = Arc::clone(&self.0);
-        let write = move || {
-            let _given_up = saved.send(shared.marks.save());
-        };
-        // None of the runtime's: where the system gives it none, it panics, and keeps what it was to do for ever.
-        let thread = Builder::new().name("tenure-watermark".to_owned()).spawn(write);
-        let outcome = match thread {
-            // Never told: it has ended.
-            Ok(_) => told.await.unwrap_or_else(|_| {
-                Err(FenceError::Store(StoreError::unknown(
-                    Fault::Internal,
-                    "the watermark could not be written; claim again".to_owned(),
-                )))
-            }),
-            Err(_no_thread) => self.0.marks.save(),
-        };
+        let outcome = self.0.writer.write(&self.0.marks).await;
         outcome.map_err(|error| match error {
             FenceError::Store(error) => FenceError::Store(StoreError::unknown(error.fault, error.message)),
             refused => refused,
@@ -331,6 +314,7 @@ impl Shared {
 impl Drop for Shared {
     /// The refusals of the last second may be counted in memory only.
     fn drop(&mut self) {
+        self.writer.end();
         self.saver.end();
         if let Err(error) = self.marks.save() {
             tracing::warn!(%error, "the last refusals are not in the file");

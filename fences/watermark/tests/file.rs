@@ -199,6 +199,42 @@ async fn a_process_whose_lock_was_removed_takes_no_mark_back() {
     );
 }
 
+/// Its mark is in the file already, so that there is nothing to write.
+#[tokio::test]
+async fn a_claim_that_comes_again_is_not_confirmed_once_the_lock_was_removed() {
+    let (scratch, path) = scratch();
+    let first = Watermark::open(&path).unwrap();
+    first.claim(&ledger(), &term(5)).await.unwrap();
+    let inside = first.admit(&ledger(), &term(5)).unwrap();
+    let (ledger, again) = (ledger(), term(7));
+    // Given up once it waits for the write inside.
+    let mut claim = first.claim(&ledger, &again);
+    while Watermark::look(&path)
+        .unwrap()
+        .unwrap()
+        .mark(&ledger)
+        .await
+        .unwrap()
+        .unwrap()
+        .token
+        != again.token
+    {
+        let waits = tokio::time::timeout(Duration::from_millis(1), &mut claim).await;
+        assert!(waits.is_err());
+    }
+    drop(claim);
+    fs::remove_file(scratch.path().join("marks.lock")).unwrap();
+    let second = Watermark::open(&path).unwrap();
+    second.claim(&ledger, &term(9)).await.unwrap();
+    drop(inside);
+    let claimed = first.claim(&ledger, &again).await.unwrap_err();
+    assert!(
+        matches!(&claimed, FenceError::Store(error) if error.fault == Fault::Busy),
+        "{claimed}"
+    );
+    first.admit(&ledger, &again).unwrap_err();
+}
+
 #[tokio::test]
 async fn a_link_is_the_file_that_it_leads_to() {
     let (scratch, path) = scratch();

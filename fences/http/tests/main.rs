@@ -9,4 +9,5 @@ mod endings;
 mod gate;
 mod header;
 mod layer;
+mod limits;
 mod refusals;

@@ -98,6 +98,20 @@ fn the_lease_of_a_doctor_is_shown_to_nobody_who_does_not_ask_for_it() {
 }
 
 #[test]
+fn doctor_tells_what_the_clock_of_its_machine_is_corrected_by() {
+    let sandbox = Sandbox::new("doctor-own-clock");
+    let doctor = sandbox.tenure(&["doctor", "--clock-for", "0s", "--output", "json"]);
+    let findings = json(&doctor.stdout)["findings"].clone();
+    let findings = findings.as_array().unwrap();
+    let found = findings
+        .iter()
+        .find(|finding| finding["subject"] == "own clock's run");
+    let told = found.expect("it is told")["detail"].as_str().unwrap();
+    // Or that a container hides it.
+    assert!(told.contains("corrected by"), "{told}");
+}
+
+#[test]
 fn a_second_doctor_has_a_lease_of_its_own() {
     let is_given_back = (0..TRIES_MAX).any(|_| second_doctor_gives_its_lease_back());
     assert!(is_given_back, "it was held each time");

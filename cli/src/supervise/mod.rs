@@ -31,6 +31,7 @@ pub(crate) use job::Job;
 pub(crate) use leftovers::in_words as processes_in_words;
 pub(crate) use signals::{Signals, ignored_at_start};
 pub(crate) use spared::spare_children;
+pub(crate) use system::{ClockCorrection, clock_correction};
 pub(crate) use work::{Work, adopt_orphans};
 
 use crate::exit::Failure;

@@ -271,3 +271,28 @@ fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
         set.assume_init()
     }
 }
+
+/// What the kernel corrects the clocks of this machine by, all but the raw one.
+pub(crate) struct ClockCorrection {
+    /// In 65,536ths of a part of a million.
+    pub(crate) frequency: f64,
+    /// What one tick counts for, in microseconds.
+    pub(crate) tick_us: f64,
+}
+
+/// Reads it; nobody needs a right for that, but a container may keep it from everybody.
+#[expect(unsafe_code, reason = "a structure is filled in by the C library")]
+pub(crate) fn clock_correction() -> io::Result<ClockCorrection> {
+    let mut correction = MaybeUninit::<libc::timex>::zeroed();
+    // SAFETY: it is plain numbers, for which zero is a value; without a mode nothing is set, and all of it is filled in.
+    let correction = unsafe {
+        if libc::adjtimex(correction.as_mut_ptr()) == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        correction.assume_init()
+    };
+    Ok(ClockCorrection {
+        frequency: correction.freq as f64,
+        tick_us: correction.tick as f64,
+    })
+}

@@ -30,8 +30,9 @@ pub struct TimingOptions {
     pub spread: Option<Duration>,
     /// ρ: how much any clock may be too fast or too slow, in parts per million. At most 100,000.
     ///
-    /// Default: 500, what the kernel's clock discipline may correct by (`ntp_adjtime(2)` limits the
-    /// frequency correction to 500 ppm).
+    /// Default: 500, to which `ntp_adjtime(2)` limits the correction of the frequency. The length of a tick goes to
+    /// 100,000: chrony takes out an offset by up to 83,333 ppm, unless it has `maxslewrate 500`, on servers and
+    /// candidates. So does whatever slews a leap second or a wrong clock faster than this.
     pub clock_rate_error_ppm: u32,
     /// How far the store's clock may step in one ttl without harm; taken off the holder's trust. From zero to what the
     /// other inequalities leave.

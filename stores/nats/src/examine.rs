@@ -153,7 +153,7 @@ fn clock(info: &Value, here: SystemTime, took: Duration) -> Finding {
         true => warning(
             "clock",
             format!("{detail}; no lease depends on it, but tokens begin with it"),
-            "synchronise the servers' clocks with NTP or chrony",
+            "synchronise the servers' clocks with ntpd, or chrony and maxslewrate 500",
         ),
         false => good("clock", detail),
     }

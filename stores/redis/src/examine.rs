@@ -131,7 +131,7 @@ impl Site {
             true => warning(
                 "clock",
                 format!("{detail}; a step of the server's clock ends leases early, or keeps them"),
-                "synchronise the server's clock with NTP or chrony",
+                "synchronise the server's clock with ntpd, or chrony and maxslewrate 500",
             ),
             false => good("clock", detail),
         }

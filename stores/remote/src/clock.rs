@@ -119,7 +119,7 @@ pub fn finding(clock: Ahead, shifts: &str) -> Finding {
         Skew::Large => warning(
             SUBJECT,
             format!("{detail}; {shifts}"),
-            "synchronise the clocks of all servers (chrony or ntpd), or take ttls far longer",
+            "synchronise the clocks of all servers (ntpd, or chrony with maxslewrate 500), or take ttls far longer",
         ),
         Skew::Unknown => warning(SUBJECT, format!("{detail}: {UNKNOWN}"), ASK_NEARER),
     }

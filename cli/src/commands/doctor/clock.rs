@@ -13,8 +13,8 @@ use tenure::{LeaseName, LeaseStore, StoreError, Timing, clock_now};
 const READ_EVERY: Duration = Duration::from_millis(100);
 
 /// What helps against steps.
-const NOT_STEPPED: &str =
-    "have the server's clock slewed, not stepped (chrony does); until then only the fence protects";
+const NOT_STEPPED: &str = "have the server's clock slewed, not stepped, and slowly (chrony with maxslewrate 500; its default is 83333); until \
+                           then only the fence protects";
 
 /// Parts of a million.
 const MILLION: f64 = 1_000_000.0;
@@ -123,7 +123,8 @@ fn judge(seen: Seen, timing: &Timing, time: Duration) -> (Verdict, String, Optio
             "runs off ours by at least {surely_off:.0} parts of a million; two clocks may differ by {}",
             2 * bound
         );
-        let repair = "synchronise both clocks (chrony); until then only the fence protects";
+        let repair = "synchronise both clocks, slowly (chrony with maxslewrate 500; its default is 83333); until then only the \
+                      fence protects";
         return (Verdict::Bad, detail, Some(repair));
     }
     let off = (seen.rate.abs() + seen.rate_uncertain).ceil();

@@ -1,6 +1,7 @@
 //! `tenure doctor`.
 
 mod clock;
+mod own_clock;
 mod own_lease;
 mod round_trips;
 
@@ -39,6 +40,7 @@ pub(crate) async fn doctor(
         Ok(reads) => reads.finding("read"),
         Err(error) => unanswered("read", error),
     });
+    findings.push(own_clock::look(&timing));
     let mut renewals = None;
     if !arguments.clock_for.is_zero() {
         let end = signals.end_of_waiting();

@@ -109,8 +109,12 @@ impl Judges {
                 false => "a change of the primary shifts every expiry by as much",
             },
             synchronise: match of_routers {
-                true => "synchronise the routers' clocks (chrony or ntpd), or take ttls far longer",
-                false => "synchronise the members' clocks (chrony or ntpd), or take ttls far longer",
+                true => {
+                    "synchronise the routers' clocks (ntpd, or chrony with maxslewrate 500), or take ttls far longer"
+                }
+                false => {
+                    "synchronise the members' clocks (ntpd, or chrony with maxslewrate 500), or take ttls far longer"
+                }
             },
         }
     }

@@ -25,6 +25,8 @@ pub struct LockTimingOptions {
     pub jitter_max: Option<Duration>,
     /// Longest such pause without the jitter, as `maxDelay`. At least the base counts. Default: 1 s.
     pub back_off_max: Duration,
+    /// How much any clock may be too fast or too slow, in parts per million, as in [`TimingOptions`]. Default: 500.
+    pub clock_rate_error_ppm: u32,
 }
 
 impl Default for LockTimingOptions {
@@ -44,6 +46,7 @@ impl LockTimingOptions {
             back_off_base: Duration::from_millis(50),
             jitter_max: None,
             back_off_max: Duration::from_secs(1),
+            clock_rate_error_ppm: TimingOptions::new(ttl).clock_rate_error_ppm,
         }
     }
 
@@ -59,6 +62,7 @@ impl LockTimingOptions {
             renew_every: self.beat_every,
             spread: Some(jitter_max),
             step_allowance: Some((self.ttl / 100).saturating_mul(u32::from(self.buffer_percent))),
+            clock_rate_error_ppm: self.clock_rate_error_ppm,
             ..TimingOptions::new(self.ttl)
         }
         .check()?;
@@ -135,6 +139,12 @@ mod tests {
             let buffer = Duration::from_millis(300) * u32::from(percent);
             assert_eq!(trusted(0) - trusted(percent), buffer, "{percent} %");
         }
+        let slewed = LockTimingOptions {
+            clock_rate_error_ppm: 80_000,
+            ..LockTimingOptions::default()
+        };
+        let slewed = slewed.check().unwrap_err().to_string();
+        assert!(slewed.contains("trust"), "{slewed}");
         let default = LockTimingOptions::default().check().unwrap();
         assert_eq!(default.lease().trust(Ttl::from_secs(30).unwrap()), trusted(10));
     }

@@ -1,7 +1,7 @@
 //! Winning, leading, giving back, on a real store.
 
 use crate::harness::counting::Counting;
-use crate::harness::{LONG_BEFORE, Site, enduring_timing, soon};
+use crate::harness::{LONG_BEFORE, Site, enduring_timing, long_timing, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -66,6 +66,29 @@ async fn a_leader_that_is_dropped_with_everything_leaves_nothing_held() {
         assert!(waited >= PATIENCE_AT_DROP, "it is held after {waited:?}");
     }
     panic!("no release was made within {PATIENCE_AT_DROP:?}");
+}
+
+/// As where a function builds it, campaigns, and answers with the leadership alone: its thread may be the runtime's only one.
+#[tokio::test]
+async fn an_election_that_goes_before_its_leadership_does_not_wait_for_it() {
+    /// On a machine that stands still one may take as long as if it had waited.
+    const DROPS_MAX: u32 = 5;
+    let site = Site::new();
+    let waits_for_nothing = async || {
+        let election = Site::election_of(site.store(), "first", long_timing());
+        let leadership = soon("the campaign", election.campaign()).await.unwrap();
+        let began = Instant::now();
+        drop(election);
+        let waited = began.elapsed();
+        leadership.step_down().await;
+        waited < PATIENCE_AT_DROP
+    };
+    for _drop in 0..DROPS_MAX {
+        if waits_for_nothing().await {
+            return;
+        }
+    }
+    panic!("each waited for {PATIENCE_AT_DROP:?}");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure::contract::Occupancy;
 use tenure::{
-    Authority, BuildError, LOCKS_MAX, LockError, LockManager, LockTimingOptions, MAX_HOLD_MIN, ReleaseOutcome,
+    Authority, BuildError, LOCKS_MAX, LockError, LockManager, LockTimingOptions, MAX_HOLD_MIN,
+    PATIENCE_AT_DROP, ReleaseOutcome,
 };
 use tenure_testkit::eventually_async;
 use tokio::sync::Semaphore;
@@ -319,6 +320,32 @@ async fn one_lock_more_than_the_bound_is_refused_and_a_release_makes_room() {
         ReleaseOutcome::Released
     );
     drop(soon("one more", manager.lock("more")).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_manager_that_goes_before_its_locks_does_not_wait_for_them() {
+    /// On a machine that stands still one may take as long as if it had waited.
+    const DROPS_MAX: u32 = 5;
+    let site = Site::new();
+    let waits_for_nothing = async || {
+        let manager = site
+            .manager_builder("a")
+            .timing(long_lock_timing())
+            .build()
+            .unwrap();
+        let mut lock = soon("the lock", manager.lock("a")).await.unwrap();
+        let began = Instant::now();
+        drop(manager);
+        let waited = began.elapsed();
+        lock.release().await;
+        waited < PATIENCE_AT_DROP
+    };
+    for _drop in 0..DROPS_MAX {
+        if waits_for_nothing().await {
+            return;
+        }
+    }
+    panic!("each waited for {PATIENCE_AT_DROP:?}");
 }
 
 #[tokio::test]

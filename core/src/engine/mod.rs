@@ -148,6 +148,13 @@ impl Engine {
         self.seats.is_empty()
     }
 
+    /// Whether there are terms and nothing else: each ends with its work, and nothing is on its way to the store but what keeps them.
+    #[must_use]
+    pub fn is_idle_but_for_terms(&self) -> bool {
+        let is_term = |name: &LeaseName| matches!(self.seats.get(name), Some(Seat::Term(_)));
+        !self.is_idle() && self.seats.names().all(is_term)
+    }
+
     /// Whether what is left of an earlier term or try is still to be released or found: a campaign for it begins after that.
     #[must_use]
     pub fn is_leaving(&self, name: &LeaseName) -> bool {

@@ -141,7 +141,7 @@ pub(crate) enum Message {
     Hear {
         heard: oneshot::Sender<()>,
     },
-    /// Leave: end every campaign; answer, if asked to, when nothing is held any more.
+    /// Leave: end every campaign; answer, if asked to, when nothing is held any more but by handles that live.
     Close {
         closed: Option<blocking::Sender<()>>,
     },

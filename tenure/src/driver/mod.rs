@@ -198,14 +198,23 @@ impl Driver {
                     self.step(Input::Tick);
                 }
             }
+            // What is left lives by its handles, and whoever waits may have them: it would wait for itself.
+            if self.closed.is_some() && self.engine.is_idle_but_for_terms() {
+                self.answer_closed();
+            }
             if self.engine.is_idle() && (self.closing || self.abandoned) {
                 // Before the answer: the process may end with it.
                 self.plan.recorder = None;
-                if let Some(closed) = self.closed.take() {
-                    let _ = closed.send(());
-                }
+                self.answer_closed();
                 return;
             }
+        }
+    }
+
+    fn answer_closed(&mut self) {
+        if let Some(closed) = self.closed.take() {
+            // It may have waited long enough.
+            let _ = closed.send(());
         }
     }
 

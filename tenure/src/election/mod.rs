@@ -22,8 +22,8 @@ use tenure_core::{Candidate, Event, Lease, LeaseName, StoreError, Timing};
 /// A candidacy for one lease: campaigns on demand, on a thread that no user code blocks.
 ///
 /// One campaign or term at a time. Dropping it withdraws and waits, at most for one request time-out and at
-/// most [`PATIENCE_AT_DROP`], until what is held has been given back; [`close`](Self::close) does so without
-/// blocking. A [`Leadership`] may outlive it, and is renewed until it ends.
+/// most [`PATIENCE_AT_DROP`], until what was held has been given back; [`close`](Self::close) does so without
+/// blocking. A [`Leadership`] may outlive it: that is not waited for, and is renewed until it ends.
 pub struct Election {
     plan: About,
     driver: DriverHandle,

@@ -25,8 +25,8 @@ use tenure_core::{Candidate, Event, Lease, LeaseName, Occupancy};
 /// slow.
 ///
 /// Dropping the manager ends what is waited for and waits, at most for one request time-out and at most
-/// [`PATIENCE_AT_DROP`], until what is held has been released; [`close`](Self::close) does so without blocking.
-/// A [`Lock`] may outlive its manager, and is extended until it goes.
+/// [`PATIENCE_AT_DROP`], until what was held has been released; [`close`](Self::close) does so without blocking.
+/// A [`Lock`] may outlive its manager: that is not waited for, and is extended until it goes.
 pub struct LockManager {
     shared: Arc<Shared>,
     /// Whether it was told to leave already: then dropping it waits for nothing.

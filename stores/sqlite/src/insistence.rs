@@ -159,15 +159,22 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::{AFTER, THREAD, Turn, insistently};
+    use crate::database::Database;
+    use crate::options::SqliteOptions;
     use crate::patience::Patience;
     use crate::trouble::Trouble;
     use rusqlite::ffi;
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
+    use std::time::Duration;
     use tenure_core::{Fault, StoreError};
     use tokio::sync::Notify;
+    use tokio::time::timeout;
 
     const SCENARIOS: usize = 5;
+
+    /// How long an answer is waited for, on a loaded machine.
+    const BOUND: Duration = Duration::from_secs(60);
 
     fn run<Outcome>(work: impl Future<Output = Outcome>) -> Outcome {
         tokio::runtime::Builder::new_current_thread()
@@ -232,6 +239,30 @@ mod tests {
         assert!(first.is_some() && turn(AFTER).is_none());
         drop(first);
         assert!(turn(AFTER).is_some());
+    }
+
+    /// As two processes have it. Who waits for the file's turn has not his handle's either.
+    #[test]
+    fn one_handle_of_a_file_with_a_log_insists_at_a_time() {
+        fn turn(handle: &Database) -> Option<Turn<'_>> {
+            Turn::begin(&handle.patience, AFTER, || handle.log())
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let options = SqliteOptions::new(directory.path().join("leases.db"));
+        let [one, other] = [(); 2].map(|()| Database::open(&options).unwrap());
+        let first = turn(&one);
+        assert!(first.is_some() && turn(&other).is_none());
+        drop(first);
+        assert!(turn(&other).is_some());
+    }
+
+    /// Others have their turns meanwhile, and the request its answer.
+    #[test]
+    fn a_write_that_insists_in_vain_is_given_up_when_its_time_is_over() {
+        let patience = Patience::new();
+        let waits = async { timeout(BOUND, written::<()>(&patience, another_writes)).await };
+        let outcome = run(waits).expect("it does not insist for ever");
+        assert_eq!(outcome.map_err(|error| error.fault), Err(Fault::Busy));
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub struct PartRow {
     pub name: &'static str,
     /// The guarantee of `GUARANTEES.md` that it breaks.
     pub guarantee: &'static str,
-    /// The file, from the part's folder, with slashes.
+    /// The file, from the part's folder, with slashes. `../` leads to a crate beside it, which it shares with other parts.
     pub file: &'static str,
     /// What stands there, and what stands there with the bug; never empty. Each is found exactly once; any white space matches any
     /// other.
@@ -22,6 +22,11 @@ impl PartRow {
     /// The file, from the root of the workspace.
     #[must_use]
     pub fn path(&self) -> String {
-        format!("{}/{}", self.part.folder, self.file)
+        let (mut folder, mut file) = (self.part.folder, self.file);
+        while let Some(beside) = file.strip_prefix("../") {
+            folder = folder.rsplit_once('/').map_or("", |(above, _)| above);
+            file = beside;
+        }
+        format!("{folder}/{file}")
     }
 }

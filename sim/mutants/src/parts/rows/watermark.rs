@@ -296,4 +296,61 @@ pub(super) const ROWS: &[Wrong] = &[
         &[["self.lock().refused = true; pause", "pause"]],
         REFUSALS,
     ),
+    row(
+        "a file that is itself a mount is opened",
+        "S6",
+        "src/place.rs",
+        &[[
+            "let mounted = is_mount(path).map_err(",
+            "let mounted = is_mount(path).map(|_| false).map_err(",
+        ]],
+        &["places::"],
+    ),
+    row(
+        "a file is opened on whatever file system",
+        "S6",
+        "src/file.rs",
+        &[[
+            "place::must_be_of_this_machine(&path, trust)?;",
+            "drop(place::must_be_of_this_machine(&path, trust));",
+        ]],
+        &["places::"],
+    ),
+    row(
+        "a network file system is taken where it is trusted",
+        "S6",
+        "src/place.rs",
+        &[[
+            "| (FileSystem::Program(_), FileSystemTrust::Trusted) => Ok(()),",
+            "| (FileSystem::Program(_) | FileSystem::Network(_), FileSystemTrust::Trusted) => Ok(()),",
+        ]],
+        &["place::", "places::"],
+    ),
+    row(
+        "a term passes by memory though another may have the marks",
+        "S6",
+        "src/watermark.rs",
+        &[[
+            "admitted.and_then(|_| self.must_not_be_elsewhere(resource, term));",
+            "admitted.map(|_| drop(self.must_not_be_elsewhere(resource, term)));",
+        ]],
+        &["places::"],
+    ),
+    row(
+        "a claim that was made before is told as made though another may have the marks",
+        "S6",
+        "src/watermark.rs",
+        &[["self.0.marks.must_be_alone()?;", ""]],
+        &["places::"],
+    ),
+    row(
+        "a claim that gets no thread is written by nobody",
+        "S6",
+        "src/watermark.rs",
+        &[[
+            "Err(_no_thread) => self.0.marks.save(),",
+            "Err(no_thread) => panic!(\"{no_thread}\"),",
+        ]],
+        &["places::"],
+    ),
 ];

@@ -3,6 +3,8 @@
 use super::{Wrong, row};
 
 const SUITE: &[&str] = &["conformance::"];
+/// With real writers who begin again at once, and by the turns themselves.
+const INSISTENCE: &[&str] = &["insistence::", "log::tests::one_handle", "busy_writers::"];
 
 pub(super) const ROWS: &[Wrong] = &[
     row(
@@ -179,5 +181,93 @@ pub(super) const ROWS: &[Wrong] = &[
             "let kept: Option<Option<mark::Kept>> = None; let lock",
         ]],
         &["moved_files::"],
+    ),
+    row(
+        "a write that has waited does not insist",
+        "S3",
+        "src/insistence.rs",
+        &[["if waited < AFTER ||", "if waited < Duration::MAX ||"]],
+        INSISTENCE,
+    ),
+    row(
+        "a write insists for ever",
+        "S3",
+        "src/insistence.rs",
+        &[[
+            "if is_over(&outcome) || Instant::now() >= end {",
+            "if is_over(&outcome) || Instant::now() >= end + Duration::from_secs(3_600) {",
+        ]],
+        INSISTENCE,
+    ),
+    row(
+        "two writes of a handle insist at a time",
+        "S3",
+        "src/insistence.rs",
+        &[[
+            "patience.insists.swap(true, Ordering::SeqCst) {",
+            "patience.insists.swap(true, Ordering::SeqCst) && waited.is_zero() {",
+        ]],
+        INSISTENCE,
+    ),
+    row(
+        "two handles of a file insist at a time",
+        "S3",
+        "src/insistence.rs",
+        &[["if !log.reserve() {", "if !log.reserve() && waited.is_zero() {"]],
+        INSISTENCE,
+    ),
+    row(
+        "a turn to insist is kept from those who come after",
+        "S3",
+        "src/insistence.rs",
+        &[["log.give_back();", "let _ = log;"]],
+        INSISTENCE,
+    ),
+    row(
+        "a write that was given up insists on",
+        "S3",
+        "src/insistence.rs",
+        &[["drop(locked(&self.0).take());", "drop(locked(&self.0));"]],
+        INSISTENCE,
+    ),
+    row(
+        "a file that is itself a mount is elected in",
+        "S8",
+        "src/only_path.rs",
+        &[[
+            "let mounted = is_mount(path).map_err(",
+            "let mounted = is_mount(path).map(|_| false).map_err(",
+        ]],
+        &["other_paths::"],
+    ),
+    row(
+        "a fence is opened on whatever file system",
+        "S9",
+        "src/fence/connection.rs",
+        &[[
+            "filesystem::check(file_system, &database, options.trust).map_err(Trouble::Told)?;",
+            "drop(filesystem::check(file_system, &database, options.trust));",
+        ]],
+        &["file_systems::"],
+    ),
+    row(
+        "a network file system is taken for this machine's",
+        "S9",
+        "../local/src/file_system.rs",
+        &[[
+            "(0x6969, FileSystem::Network(\"NFS\")),",
+            "(0x6969, FileSystem::Local(\"NFS\")),",
+        ]],
+        &["filesystem::"],
+    ),
+    row(
+        "no file is seen to be a mount",
+        "S8",
+        "../local/src/mount.rs",
+        &[[
+            "return Ok(file.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));",
+            "return Ok(false);",
+        ]],
+        &["other_paths::"],
     ),
 ];

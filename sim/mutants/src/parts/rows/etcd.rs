@@ -222,4 +222,25 @@ pub(super) const ROWS: &[Wrong] = &[
         ]],
         &["http_proxy::", "conformance::first_acquire"],
     ),
+    row(
+        "of a member's addresses only the first is asked which cluster it is of",
+        "E15",
+        "src/roll.rs",
+        &[[
+            "let asking = addresses.iter().map(async |address| {",
+            "let asking = addresses.iter().take(1).map(async |address| {",
+        ]],
+        &["roll::", "members::members_of_different_clusters"],
+    ),
+    row(
+        "members of two clusters are taken for those of one",
+        "E15",
+        "src/roll.rs",
+        &[["(clusters.len() > 1).then(", "(clusters.len() > 2).then("]],
+        &[
+            "roll::",
+            "members::members_of_different_clusters",
+            "conformance::first_acquire",
+        ],
+    ),
 ];

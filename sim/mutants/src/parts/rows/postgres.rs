@@ -270,4 +270,121 @@ pub(super) const ROWS: &[Wrong] = &[
         ]],
         &["fence::", "fence_bumps::"],
     ),
+    row(
+        "a connection to another cluster is used",
+        "P18",
+        "src/dial.rs",
+        &[[
+            "checked.map_err(|why| self.failed(Fault::AnotherStore, host, why))?;",
+            "drop(checked);",
+        ]],
+        &["exchanged::", "one_cluster::"],
+    ),
+    row(
+        "the other hosts of the URL are not asked which cluster they are of",
+        "P18",
+        "src/one_cluster.rs",
+        &[[
+            "let others = addresses .iter() .filter(|(host, config)| !self.is_latest(*host, config));",
+            "let others = addresses .iter() .filter(|(host, config)| self.is_latest(*host, config));",
+        ]],
+        &["one_cluster::"],
+    ),
+    row(
+        "of the host that is connected no other address is asked which cluster it is of",
+        "P18",
+        "src/dial.rs",
+        &[[
+            "host == self.latest.load(Ordering::Relaxed) && self.answered().get(&host).copied() == address_of(config)",
+            "host == self.latest.load(Ordering::Relaxed) && address_of(config).is_some()",
+        ]],
+        &["one_cluster::"],
+    ),
+    row(
+        "a stranger is not told beside another address that is dead",
+        "P18",
+        "src/dial.rs",
+        &[[
+            "Err(failed) => Err(none_lets_in(failed)), } } /// Passes by",
+            "Err(mut failed) => Err(failed.remove(0)), } } /// Passes by",
+        ]],
+        &["one_cluster::"],
+    ),
+    row(
+        "behind a pooler no statement says which cluster it is for",
+        "P18",
+        "src/dial.rs",
+        &[[
+            "let bound_to = pooled.map(|told| told.cluster);",
+            "let bound_to = pooled.map(|told| told.cluster).filter(|_| false);",
+        ]],
+        &["pooler_exchanged::", "one_cluster::role"],
+    ),
+    row(
+        "a statement for another cluster is done all the same",
+        "P18",
+        "src/one_cluster.rs",
+        &[[
+            "OPERATOR(pg_catalog.=) '{cluster}'::bigint THEN true ELSE",
+            "OPERATOR(pg_catalog.=) '{cluster}'::bigint OR true THEN true ELSE",
+        ]],
+        &["pooler_exchanged::", "one_cluster::role"],
+    ),
+    row(
+        "a mark is lowered by whoever writes to its table",
+        "P19",
+        "src/sql/rising.sql",
+        &[[
+            "WHEN (NEW.token < OLD.token OR NEW.resource <> OLD.resource)",
+            "WHEN (NEW.resource <> OLD.resource)",
+        ]],
+        &["fence_marks::", "subscriptions::"],
+    ),
+    row(
+        "a mark is made another resource's",
+        "P19",
+        "src/sql/rising.sql",
+        &[[
+            "WHEN (NEW.token < OLD.token OR NEW.resource <> OLD.resource)",
+            "WHEN (NEW.token < OLD.token)",
+        ]],
+        &["fence_marks::"],
+    ),
+    row(
+        "a mark is lowered where no usual trigger is called",
+        "P19",
+        "src/sql/rising.sql",
+        &[[
+            "ALTER TABLE {schema}.fences ENABLE ALWAYS TRIGGER mark_only_rises;",
+            "NULL;",
+        ]],
+        &["fence_marks::", "subscriptions::"],
+    ),
+    row(
+        "marks that a subscription writes to are gone by",
+        "P19",
+        "src/connect.rs",
+        &[[
+            "if let Some(flaw) = marks {",
+            "if let Some(flaw) = marks.filter(|flaw| matches!(flaw, Flaw::Unlogged)) {",
+        ]],
+        &["subscriptions::"],
+    ),
+    row(
+        "leases that a subscription writes to are called safe",
+        "P19",
+        "src/connect.rs",
+        &[[
+            "self.durability = Durability::FenceOnly( \"a subscription writes",
+            "let _ = Durability::FenceOnly( \"a subscription writes",
+        ]],
+        &["subscriptions::"],
+    ),
+    row(
+        "a set-up whose trigger others get past is called sound",
+        "P19",
+        "src/examine/tables.rs",
+        &[["AND tgname = $4 AND tgenabled = 'A')", "AND tgname = $4)"]],
+        &["fence_marks::"],
+    ),
 ];

@@ -305,4 +305,62 @@ pub(super) const ROWS: &[Wrong] = &[
         ]],
         &["fence_endings::"],
     ),
+    row(
+        "a connection to another store is used",
+        "Y12",
+        "src/dial.rs",
+        &[[
+            "match self.store.check(*address, greeted.store) {",
+            "match self.store.check(*address, greeted.store).or(Ok::<(), String>(())) {",
+        ]],
+        &["exchanged::", "one_store::"],
+    ),
+    row(
+        "tables without a number are taken for those of the store",
+        "Y12",
+        "src/one_store.rs",
+        &[["None => self.number(),", "None => None,"]],
+        &["exchanged::"],
+    ),
+    row(
+        "two addresses with a store each are one",
+        "Y12",
+        "src/one_store.rs",
+        &[["if stores.len() > 1 {", "if stores.len() > 2 {"]],
+        &["one_store::"],
+    ),
+    row(
+        "two addresses that each take writes are one",
+        "Y12",
+        "src/one_store.rs",
+        &[["if takers.len() > 1 {", "if takers.len() > 2 {"]],
+        &["one_store::"],
+    ),
+    row(
+        "a proxy that has another server read is taken",
+        "Y2",
+        "src/connect.rs",
+        &[["self.refuse_splitting(server, row)?;", "let _ = (server, row);"]],
+        &["splitting::", "one_store::tests::replica"],
+    ),
+    row(
+        "a request waits for a locked table for as long as the server lets it",
+        "Y4",
+        "src/greeting.rs",
+        &[[
+            "CAST(IF(CONNECTION_ID() = {id}, {TABLE_WAIT_S}, @@SESSION.lock_wait_timeout) AS UNSIGNED)",
+            "CAST(IF(CONNECTION_ID() = {id}, @@SESSION.lock_wait_timeout, {TABLE_WAIT_S}) AS UNSIGNED)",
+        ]],
+        &["locked_tables::"],
+    ),
+    row(
+        "a session that others have next behind a pooler waits as shortly for them",
+        "Y4",
+        "src/greeting.rs",
+        &[[
+            "CAST(IF(CONNECTION_ID() = {id}, {TABLE_WAIT_S}, @@SESSION.lock_wait_timeout) AS UNSIGNED)",
+            "CAST(IF({id} = {id}, {TABLE_WAIT_S}, @@SESSION.lock_wait_timeout) AS UNSIGNED)",
+        ]],
+        &["locked_tables::"],
+    ),
 ];

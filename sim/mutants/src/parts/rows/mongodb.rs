@@ -236,4 +236,14 @@ pub(super) const ROWS: &[Wrong] = &[
         &[["if database != LOCAL {", "if database != LOCAL || true {"]],
         &["database::"],
     ),
+    row(
+        "a member that stands alone is gone by",
+        "M5",
+        "src/fence/look.rs",
+        &[[
+            "true => Ok(Err(self.left_alone(subject))), false =>",
+            "true if subject.is_empty() => Ok(Err(self.left_alone(subject))), _ =>",
+        ]],
+        &["standalone::"],
+    ),
 ];

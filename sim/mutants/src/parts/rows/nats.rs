@@ -148,4 +148,85 @@ pub(super) const ROWS: &[Wrong] = &[
         &[["bump.above.max(granted)", "bump.above.max(granted.and(None))"]],
         &["fence::", "fence_bumps::"],
     ),
+    row(
+        "the bucket is judged when a store connects and never again",
+        "N7",
+        "src/bucket.rs",
+        &[["self.judged(keys, info, subject)", "Ok(info)"]],
+        &["edited::", "one_cluster::server_of"],
+    ),
+    row(
+        "a full account is not told of",
+        "N7",
+        "src/room.rs",
+        &[["Ok(limit) => limits.extend(limit),", "Ok(limit) => drop(limit),"]],
+        &["limits::examination_"],
+    ),
+    row(
+        "a full server is not told of",
+        "N7",
+        "src/room.rs",
+        &[[
+            "Some(of_servers) => limits.extend(of_servers),",
+            "Some(of_servers) => drop(of_servers),",
+        ]],
+        &["limits::examination_"],
+    ),
+    row(
+        "the moment at which a bucket was made is not compared",
+        "N10",
+        "src/one_bucket.rs",
+        &[[
+            "Some(ours) if ours != theirs => Err(",
+            "Some(ours) if ours.is_empty() => Err(",
+        ]],
+        &["exchanged::"],
+    ),
+    row(
+        "a server is not asked which bucket it has before it is asked anything else",
+        "N10",
+        "src/connect.rs",
+        &[["self.bucket.recognise(&dialled, &self.host(server)).await?;", ""]],
+        &["exchanged::"],
+    ),
+    row(
+        "a bucket that was made again is believed over a connection of before",
+        "N10",
+        "src/one_bucket.rs",
+        &[[
+            "servers.bucket.check(&host, info).map_err(|why| {",
+            "servers.bucket.check(&host, info).or(Ok(())).map_err(|why: String| {",
+        ]],
+        &["exchanged::"],
+    ),
+    row(
+        "the clone of a server is taken for it",
+        "N10",
+        "src/roll.rs",
+        &[[
+            "Some(is_the_same && !are_two)",
+            "Some(is_the_same && !(are_two && info.is_null()))",
+        ]],
+        &["one_cluster::"],
+    ),
+    row(
+        "leaf nodes of no cluster are taken for servers of one",
+        "N10",
+        "src/dialled.rs",
+        &[[
+            ".is_some_and(|cluster| cluster != server.server_name)",
+            ".is_some()",
+        ]],
+        &["one_cluster::"],
+    ),
+    row(
+        "who has no connection for renewals takes a lease",
+        "N4",
+        "src/site.rs",
+        &[[
+            "tokio::try_join!(self.of_renewals.open(), self.kv.link.open())?;",
+            "",
+        ]],
+        &["limits::store_", "limits::bucket_"],
+    ),
 ];

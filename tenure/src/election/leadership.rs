@@ -117,7 +117,8 @@ impl Leadership {
 
     /// Runs `work`, and drops it when the term is over: no step of it begins once authority is none.
     ///
-    /// A future is dropped at one of its awaits: what blocks its thread goes on until it returns there.
+    /// A future is dropped at one of its awaits: what blocks its thread goes on until it returns there. What it has
+    /// spawned (`tokio::spawn`, `spawn_blocking`, a thread) goes on, too, unless it is ended when `work` is dropped.
     /// Needs what [`lost`](Self::lost) needs.
     ///
     /// # Errors

@@ -154,7 +154,8 @@ impl Election {
     /// an error. For a candidate that is to stand by again after one, call this in a loop.
     ///
     /// When the term is lost, or its holder is asked to step down, the future of `work` is dropped, and a
-    /// new campaign begins: no step of it begins once authority is none. After having been asked to step down, the campaign begins only after one renewal interval, so that
+    /// new campaign begins: no step of it begins once authority is none. What it has spawned (`tokio::spawn`,
+    /// `spawn_blocking`, a thread) goes on, unless it is ended when `work` is dropped. After having been asked to step down, the campaign begins only after one renewal interval, so that
     /// another candidate gets its turn. The lease is released when `work` has ended or was dropped, and the
     /// last clone of its [`Leadership`] is gone: a task that keeps one keeps the lease, and this waits for it, unless
     /// [`progress_within`](ElectionBuilder::progress_within) bounds that.

@@ -239,7 +239,8 @@ impl Lock {
 
     /// Runs `work`, and drops it when the lock is lost: no step of it begins once authority is none.
     ///
-    /// A future is dropped at one of its awaits: what blocks its thread goes on until it returns there.
+    /// A future is dropped at one of its awaits: what blocks its thread goes on until it returns there. What it has
+    /// spawned (`tokio::spawn`, `spawn_blocking`, a thread) goes on, too, unless it is ended when `work` is dropped.
     /// Needs what [`lost`](Self::lost) needs: many locks that are guarded at once need as many file descriptors.
     ///
     /// # Errors

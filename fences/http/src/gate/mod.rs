@@ -1,6 +1,7 @@
 //! The gate: lets terms in by their tokens, and keeps a later one waiting until the older ones have left.
 
 mod admission;
+mod clock;
 mod holder;
 mod resources;
 mod seat;
@@ -10,6 +11,7 @@ pub(crate) use admission::Succession;
 pub use admission::{Admission, Superseded};
 
 use crate::refusal::Refusal;
+use clock::Reading;
 use holder::PATIENCE;
 use resources::Resources;
 use seat::{Seat, Step};
@@ -180,7 +182,7 @@ impl Gate {
             if !seat.must_claim(term) {
                 return Ok(());
             }
-            let claimed_at = Instant::now();
+            let claimed_at = Reading::now();
             match self.fence.claim(seat.resource(), term).await {
                 Ok(_) => {
                     seat.hold(term, claimed_at);

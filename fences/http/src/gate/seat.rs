@@ -1,6 +1,7 @@
 //! One resource at the gate: its mark, and how many of which term are inside.
 
 use super::admission::Admission;
+use super::clock::Reading;
 use super::holder::{Holder, News};
 use super::warnings::{Refused, Warnings};
 use crate::refusal::Refusal;
@@ -88,7 +89,7 @@ impl Seat {
             Some(_) if state.is_held_by(term) => {}
             Some(_) | None => return Step::Claims,
         }
-        match state.holder.as_ref().map(|holder| holder.news(Instant::now())) {
+        match state.holder.as_ref().map(|holder| holder.news(Reading::now())) {
             Some(News::Old) => return Step::Asks,
             Some(News::Coming { until }) => return Step::Awaits { until },
             Some(News::Fresh) | None => {}
@@ -114,7 +115,7 @@ impl Seat {
     }
 
     /// The fence has confirmed a claim that was made then.
-    pub(crate) fn hold(&self, term: &Term, claimed_at: Instant) {
+    pub(crate) fn hold(&self, term: &Term, claimed_at: Reading) {
         self.state().holder = Some(Holder::new(term.clone(), claimed_at));
         self.raise(term.token);
     }
@@ -123,7 +124,7 @@ impl Seat {
     pub(super) fn begin_to_ask(self: &Arc<Self>, term: &Term) -> Option<Asking> {
         let mut state = self.state();
         let holder = state.holder.as_mut().filter(|holder| holder.term == *term)?;
-        let begun_at = Instant::now();
+        let begun_at = Reading::now();
         holder.begin_to_ask(begun_at).then(|| Asking {
             seat: Arc::clone(self),
             term: term.clone(),
@@ -254,7 +255,7 @@ impl State {
 pub(super) struct Asking {
     seat: Arc<Seat>,
     pub(super) term: Term,
-    begun_at: Instant,
+    begun_at: Reading,
 }
 
 impl Asking {
@@ -276,7 +277,7 @@ impl Asking {
         }
     }
 
-    fn end(&self, asked_at: Instant) {
+    fn end(&self, asked_at: Reading) {
         let mut state = self.seat.state();
         let ours = |holder: &&mut Holder| holder.term == self.term && holder.is_asked_since(self.begun_at);
         if let Some(holder) = state.holder.as_mut().filter(ours) {
@@ -288,7 +289,7 @@ impl Asking {
 impl Drop for Asking {
     fn drop(&mut self) {
         // Without an answer; after one, this is another's.
-        self.end(Instant::now());
+        self.end(Reading::now());
         self.seat.changed.notify_waiters();
     }
 }

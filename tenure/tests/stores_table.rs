@@ -114,7 +114,8 @@ async fn postgres() -> Vec<Row> {
 
 /// Of one server that keeps what it confirms.
 const DURABLE_REDIS: &str = "*Rate*, *Step* (G2, R8); the disk keeps what it has synced; no setting of persistence or \
-                             eviction changes, and no replica is attached, after connecting (R3)";
+                             eviction changes, and no replica is attached, after connecting (R3); one address leads to one \
+                             server, or to servers whose ids tell them apart (R15)";
 
 async fn redis() -> Vec<Row> {
     let start = async |options| RedisServer::start(options).await.unwrap();

@@ -8,6 +8,7 @@ use tenure_core::{Acquire, Acquired, Fault, FencingToken, Grant, StoreError};
 impl Site {
     /// Decides an acquisition, in one atomic step of the server.
     pub(crate) async fn acquire(&self, request: &Acquire) -> Result<Acquired, StoreError> {
+        self.identify().await?;
         let key = self.keys.record(&request.name);
         let arguments = Arguments::on([self.keys.index(), key.clone()])
             .with(&request.candidate.id)

@@ -1,4 +1,4 @@
-//! Asking a server, on each new connection, which member of the quorum it is.
+//! Asking a server, on each new connection, which store it is of, or which member of the quorum it is.
 
 use crate::connect::{CONNECTION_TIME_MAX, Dialled, Target, silent};
 use crate::fault::ends_connection;
@@ -20,15 +20,25 @@ pub(crate) struct Admission {
 }
 
 impl Target {
-    /// Lets a server in that is the member that it should be. One that is to keep who it is, and may not be told by this user, is
-    /// let in all the same.
+    /// The same server, if it is let in: another one may be, of those that there are.
+    ///
+    /// # Errors
+    /// As [`admit`](Self::admit).
+    pub(crate) async fn admitted(&self, mut dialled: Dialled) -> Result<Dialled, StoreError> {
+        Box::pin(self.admit(&mut dialled)).await?;
+        Ok(dialled)
+    }
+
+    /// Lets a server in that is of the store, or the member, that it should be. One that is to keep who it is, and may not be told by
+    /// this user, is let in all the same.
     ///
     /// # Errors
     /// As [`Membership::admit`], and if it does not answer.
-    pub(crate) async fn admit(&self, dialled: &mut Dialled) -> Result<(), StoreError> {
+    async fn admit(&self, dialled: &mut Dialled) -> Result<(), StoreError> {
         let Some(Admission { membership, place }) = &self.admission else {
-            return Ok(());
+            return self.recognise(dialled).await;
         };
+        dialled.is_recognised(true);
         // Nothing that stands there keeps anybody from recording the members anew.
         if membership.lets_all_in() {
             return Ok(());

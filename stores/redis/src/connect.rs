@@ -3,6 +3,7 @@
 use crate::admission::Admission;
 use crate::fault::{Deed, code, repeats, store_error};
 use crate::keys::Keys;
+use crate::one_store::{Greeting, OneStore};
 use crate::sentinels::Guide;
 use crate::url::{Credentials, Host, Security, Set, StoreUrl, invalid};
 use redis::aio::{MultiplexedConnection, PubSub};
@@ -44,6 +45,8 @@ pub(crate) struct Target {
     pub(crate) guide: Arc<Guide>,
     /// The member of a cluster to dial first: a place in the URL's list. All connections of a store share it.
     pub(crate) first_member: Arc<AtomicUsize>,
+    /// The one that was met first. All connections of a store share it.
+    pub(crate) store: Arc<OneStore>,
     files: RenewedFiles,
     /// Of a member of a quorum.
     pub(crate) admission: Option<Admission>,
@@ -56,14 +59,25 @@ pub(crate) struct Dialled {
     /// The server has closed it.
     ended: Arc<AtomicBool>,
     guide: Arc<Guide>,
+    /// It is known to be of the one store.
+    recognised: Arc<AtomicBool>,
+    store: Arc<OneStore>,
+    pub(crate) greeting: Arc<Greeting>,
     pub(crate) host: Host,
     pub(crate) hello: Hello,
 }
 
 impl Dialled {
-    /// Whether it is of no use any more: the server has closed it, or the sentinels name another one.
+    /// Whether it is of no use any more: the server has closed it, the sentinels name another one, or it was made when nobody knew yet
+    /// of which store the server must be.
     pub(crate) fn is_over(&self) -> bool {
-        self.ended.load(Ordering::Relaxed) || self.guide.names_another(&self.host)
+        let is_unknown = || self.store.is_known() && !self.recognised.load(Ordering::Relaxed);
+        self.ended.load(Ordering::Relaxed) || self.guide.names_another(&self.host) || is_unknown()
+    }
+
+    /// Whether it is known to be of the one store, or a member of a quorum, which that is known of otherwise.
+    pub(crate) fn is_recognised(&self, is_known: bool) {
+        self.recognised.store(is_known, Ordering::Relaxed);
     }
 }
 
@@ -83,6 +97,7 @@ impl Target {
             keys,
             guide: Arc::default(),
             first_member: Arc::default(),
+            store: Arc::default(),
             files: RenewedFiles::default(),
             admission,
         }
@@ -106,12 +121,10 @@ impl Target {
     /// Not applied: nothing of a request was sent.
     pub(crate) async fn connect(&self) -> Result<Dialled, StoreError> {
         // Boxed: within the futures of those who connect, it would be more than the compiler lays out in one another.
-        let mut dialled = match &self.url.set {
+        match &self.url.set {
             Set::Sentinels { primary } => Box::pin(self.connect_to_primary(primary)).await,
             Set::Server | Set::Independent => Box::pin(self.connect_to_member()).await,
-        }?;
-        Box::pin(self.admit(&mut dialled)).await?;
-        Ok(dialled)
+        }
     }
 
     /// Connects to this server, or to where it sends us.
@@ -154,13 +167,18 @@ impl Target {
             });
         let client = self.client(&host, &self.url.credentials, ProtocolVersion::RESP3)?;
         let connecting = async {
-            let mut connection = client
+            let connection = client
                 .get_multiplexed_async_connection_with_config(&config)
                 .await?;
-            let hello: Value = redis::cmd("HELLO").query_async(&mut connection).await?;
-            Ok((connection, hello))
+            let (mut asked, hello) = (connection.clone(), redis::cmd("HELLO"));
+            let (hello, greeting) = tokio::join!(
+                hello.query_async::<Value>(&mut asked),
+                self.greeting(connection.clone())
+            );
+            Ok((connection, hello?, greeting))
         };
-        let (connection, hello) = match tokio::time::timeout(CONNECTION_TIME_MAX, connecting).await {
+        let (connection, hello, greeting) = match tokio::time::timeout(CONNECTION_TIME_MAX, connecting).await
+        {
             Ok(connected) => connected.map_err(|error| self.failed(&error, &host))?,
             Err(_late) => return Err(silent(&host)),
         };
@@ -177,6 +195,9 @@ impl Target {
             connection,
             ended,
             guide: Arc::clone(&self.guide),
+            recognised: Arc::default(),
+            store: Arc::clone(&self.store),
+            greeting: Arc::new(greeting),
             host,
             hello,
         })

@@ -21,6 +21,14 @@ pub(crate) struct Settings {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct RunId(String);
 
+impl RunId {
+    /// As `INFO server` tells it.
+    pub(crate) fn read(told: &str) -> Option<Self> {
+        let id = told.lines().find_map(|line| line.strip_prefix("run_id:"))?.trim();
+        (!id.is_empty()).then(|| Self(id.to_owned()))
+    }
+}
+
 /// The replicas that may be promoted without what was confirmed last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Replicas {

@@ -34,6 +34,10 @@ impl Site {
         let asking = Settings::ask(&self.requests, &self.place);
         let settings = self.in_time(Deed::Read, "the examination", asking).await?;
         findings.push(version(&settings, &open.connection.hello.version));
+        if self.target.admission.is_none() {
+            findings.push(self.which_store().await);
+            findings.extend(self.examine_places().await);
+        }
         findings.push(self.topology(&settings, &open.connection.hello));
         findings.push(persistence(&settings));
         findings.push(eviction(&settings));

@@ -41,6 +41,11 @@ impl Keys {
         format!("{}:leases:removed", self.prefix)
     }
 
+    /// What is kept of which store it is. Named as what a user's own keys must not be.
+    pub(crate) fn store(&self) -> String {
+        format!("{}:leases:store", self.prefix)
+    }
+
     /// What a member of a quorum keeps of who the members are.
     pub(crate) fn membership(&self) -> String {
         format!("{}:quorum", self.prefix)

@@ -87,7 +87,8 @@ impl Link {
         }
     }
 
-    async fn ask(&self, open: &Open, command: Cmd) -> Result<Value, RedisError> {
+    /// Sends one command on this connection.
+    pub(crate) async fn ask(&self, open: &Open, command: Cmd) -> Result<Value, RedisError> {
         let mut connection = open.connection.connection.clone();
         let mut waiting = self.0.wait_on(open);
         let answer = command.query_async::<Value>(&mut connection).await;

@@ -62,14 +62,15 @@ impl Target {
         let host = &self.url.hosts[place];
         let dialled = self.dial_ruler(host.clone()).await;
         let is_alone = self.url.hosts.len() == 1;
-        let dialled = dialled.and_then(|dialled| match dialled.hello.clustered || is_alone {
-            true => Ok(dialled),
+        let dialled = match dialled {
+            Ok(dialled) if dialled.hello.clustered || is_alone => self.admitted(dialled).await,
             // Of servers that know nothing of each other, each would have leases of its own.
-            false => Err(invalid(&format!(
+            Ok(_) => Err(invalid(&format!(
                 "the Redis URL names several servers, and the one at {host} is no member of a cluster; write \
                  redis+sentinel:// for sentinels, redis+quorum:// for independent servers, or name that one alone"
             ))),
-        });
+            Err(error) => Err(error),
+        };
         (place, dialled)
     }
 }

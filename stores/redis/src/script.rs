@@ -22,6 +22,10 @@ pub(crate) static LIST: LazyLock<Script> = LazyLock::new(|| on_records(include_s
 /// Removes what nobody uses.
 pub(crate) static PURGE: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/purge.lua")));
 
+/// Gives a store its id.
+pub(crate) static STORE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("lua/store.lua").to_owned()));
+
 /// Has a member keep who it is, and who the members of its quorum are.
 pub(crate) static MEMBERSHIP: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lua/membership.lua").to_owned()));

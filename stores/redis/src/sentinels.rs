@@ -131,7 +131,11 @@ impl Target {
             if dialled.contains(&named.host) {
                 continue;
             }
-            match self.dial_ruler(named.host.clone()).await {
+            let ruler = match self.dial_ruler(named.host.clone()).await {
+                Ok(ruler) => self.admitted(ruler).await,
+                Err(error) => Err(error),
+            };
+            match ruler {
                 Ok(ruler) => {
                     self.guide.first.store(sentinel, Ordering::Relaxed);
                     self.guide.found(named);
@@ -201,6 +205,22 @@ impl Target {
                 error.message
             ),
         ))
+    }
+
+    /// The primaries that the sentinels name which answer.
+    pub(crate) async fn named_primaries(&self, primary: &str) -> Vec<Host> {
+        let asking =
+            self.url.hosts.iter().map(|sentinel| {
+                tokio::time::timeout(SENTINEL_TIME_MAX, self.ask_sentinel(sentinel, primary))
+            });
+        let told = join_all(asking).await.into_iter().flatten().flatten().flatten();
+        let mut named: Vec<Host> = Vec::new();
+        for Named { host, .. } in told {
+            if !named.contains(&host) {
+                named.push(host);
+            }
+        }
+        named
     }
 
     async fn ask_sentinel(&self, sentinel: &Host, primary: &str) -> Result<Option<Named>, StoreError> {

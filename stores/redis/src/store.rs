@@ -1,6 +1,5 @@
 use crate::SYSTEM;
 use crate::durability::{RunId, Settings};
-use crate::fault::Deed;
 use crate::site::Site;
 use crate::url::{Set, StoreUrl, invalid};
 use crate::watch;
@@ -61,7 +60,7 @@ impl RedisStore {
         }
         let opening = async move {
             let mut site = Site::new(url);
-            (site.durability, _) = site.in_time(Deed::Read, "connecting", site.assess()).await?;
+            site.durability = site.meet().await?;
             Ok(site)
         };
         Ok(Self(Remote::open(SYSTEM, opening).await?))

@@ -66,6 +66,10 @@ impl Listener {
             Scope::Prefix(_) => sink.psubscribe(all_channels(site)).await,
         };
         subscribed.map_err(|error| store_error(&error, Deed::Read, "the watch", &site.place))?;
+        // Whoever listens can ask nothing else, and the address may have come to lead elsewhere since the requests' connection was made.
+        if site.target.admission.is_none() {
+            site.target.connect().await?;
+        }
         let existed = match &scope {
             Scope::Name(name) => exists(site, name).await?,
             Scope::Prefix(_) => false,

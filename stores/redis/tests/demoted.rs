@@ -212,6 +212,9 @@ async fn fence_leaves_the_server_that_was_demoted_for_the_one_that_rules() {
             // What a replica would have by now.
             let elsewhere = RedisFence::connect(&format!("{}?prefix={}", new.url(), scratch.prefix)).await;
             let elsewhere = elsewhere.expect("a fence").with_leases_elsewhere();
+            let key = format!("{{{}}}:leases:store", scratch.prefix);
+            let id = old.ask_all(&format!("HGET {key} id")).expect("asked");
+            new.ask(&format!("HSET {key} id {id}")).expect("asked");
             elsewhere.claim(&ledger, &term).await.expect("a claim");
             make_replica(&old, tenure_testkit::free_port()).await;
             name.lead_to(new.address());

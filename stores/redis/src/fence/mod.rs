@@ -115,7 +115,10 @@ impl RedisFence {
         subject: String,
     ) -> Result<Reply, FenceError> {
         let site = Arc::clone(self.site());
-        let running = async move { site.run(script, &arguments, deed, &subject).await };
+        let running = async move {
+            site.is_ready(deed).await?;
+            site.run(script, &arguments, deed, &subject).await
+        };
         Ok(self.thread.run(running).await??)
     }
 }

@@ -127,7 +127,10 @@ impl RedisFence {
         arguments.push(term.token);
         words.iter().for_each(|word| arguments.values.push_bytes(word));
         let (site, script, subject) = (Arc::clone(self.site()), script.clone(), subject(resource));
-        let running = async move { site.run(&script, &arguments, Deed::Write, &subject).await };
+        let running = async move {
+            site.is_ready(Deed::Write).await?;
+            site.run(&script, &arguments, Deed::Write, &subject).await
+        };
         let mut reply = self.thread.run(running).await.map_err(FenceError::Store)??;
         let (verdict, _now_ms) = (reply.word()?, reply.number()?);
         match verdict.as_str() {

@@ -1,9 +1,9 @@
 //! Who the members of a quorum are, and what each of them keeps of it.
 
 use super::words::REPAIR;
+pub(crate) use crate::id::Id as MemberId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use tenure_core::{Fault, StoreError};
 
 /// The field of a member's own id.
@@ -14,32 +14,6 @@ pub(crate) const FIELD_ROSTER: &str = "members";
 
 /// The field that tells that all members keep the same.
 pub(crate) const FIELD_COMPLETE: &str = "complete";
-
-/// Digits of an id.
-const ID_DIGITS: usize = 32;
-
-/// What a server is called as a member, whatever names lead to it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct MemberId(String);
-
-impl MemberId {
-    /// One that no other server has.
-    pub(crate) fn any() -> Self {
-        let half = || RandomState::new().build_hasher().finish();
-        Self(format!("{:016x}{:016x}", half(), half()))
-    }
-
-    pub(super) fn read(text: &str) -> Option<Self> {
-        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        (text.len() == ID_DIGITS && text.bytes().all(is_digit)).then(|| Self(text.to_owned()))
-    }
-}
-
-impl fmt::Display for MemberId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// The members of a quorum, each with the host by which whoever recorded them came to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -190,11 +164,5 @@ mod tests {
         }
         assert!(Kept::read(Some("1"), None, None).is_err());
         assert_eq!(Kept::read(None, None, None), Ok(Kept::default()));
-    }
-
-    #[test]
-    fn two_ids_are_not_alike() {
-        assert_ne!(MemberId::any(), MemberId::any());
-        assert!(MemberId::read(&MemberId::any().to_string()).is_some());
     }
 }

@@ -1,5 +1,6 @@
 //! Asking a server, on each new connection, which store it is of, or which member of the quorum it is.
 
+use crate::alone::Quorate;
 use crate::connect::{CONNECTION_TIME_MAX, Dialled, Target, silent};
 use crate::fault::ends_connection;
 use crate::keys::Keys;
@@ -30,13 +31,15 @@ impl Target {
     }
 
     /// Lets a server in that is of the store, or the member, that it should be. One that is to keep who it is, and may not be told by
-    /// this user, is let in all the same.
+    /// this user is let in all the same.
     ///
     /// # Errors
     /// As [`Membership::admit`], and if it does not answer.
     async fn admit(&self, dialled: &mut Dialled) -> Result<(), StoreError> {
         let Some(Admission { membership, place }) = &self.admission else {
-            return self.recognise(dialled).await;
+            self.recognise(dialled).await?;
+            dialled.quorate = Quorate::told(&dialled.greeting);
+            return Ok(());
         };
         dialled.is_recognised(true);
         // Nothing that stands there keeps anybody from recording the members anew.

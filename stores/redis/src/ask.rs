@@ -7,6 +7,7 @@ use tenure_core::{Ask, Asked, StoreError};
 impl Site {
     /// Leaves the wish in the record of the very term, if it is held. Asking twice writes once.
     pub(crate) async fn ask(&self, request: &Ask) -> Result<Asked, StoreError> {
+        self.is_alone_in_time().await?;
         let key = self.keys.record(&request.name);
         let arguments = Arguments::on([self.keys.index(), key.clone()])
             .with(request.token)

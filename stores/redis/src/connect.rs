@@ -1,6 +1,7 @@
 //! Finding the server that rules the records, and connecting to it.
 
 use crate::admission::Admission;
+use crate::alone::Quorate;
 use crate::fault::{Deed, code, repeats, store_error};
 use crate::keys::Keys;
 use crate::one_store::{Greeting, OneStore};
@@ -62,6 +63,8 @@ pub(crate) struct Dialled {
     /// It is known to be of the one store.
     recognised: Arc<AtomicBool>,
     store: Arc<OneStore>,
+    /// Of whom, where it is a member of a quorum and was dialled as a server by itself.
+    pub(crate) quorate: Option<Quorate>,
     pub(crate) greeting: Arc<Greeting>,
     pub(crate) host: Host,
     pub(crate) hello: Hello,
@@ -197,6 +200,7 @@ impl Target {
             guide: Arc::clone(&self.guide),
             recognised: Arc::default(),
             store: Arc::clone(&self.store),
+            quorate: None,
             greeting: Arc::new(greeting),
             host,
             hello,

@@ -38,7 +38,8 @@ impl Site {
             findings.push(self.which_store().await);
             findings.extend(self.examine_places().await);
         }
-        findings.push(self.topology(&settings, &open.connection.hello));
+        let quorate = self.examine_quorum().await;
+        findings.push(quorate.unwrap_or_else(|| self.topology(&settings, &open.connection.hello)));
         findings.push(persistence(&settings));
         findings.push(eviction(&settings));
         findings.push(self.clock().await);

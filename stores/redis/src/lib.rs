@@ -7,6 +7,7 @@
 
 mod acquire;
 mod admission;
+mod alone;
 mod ask;
 mod connect;
 mod durability;

@@ -1,5 +1,6 @@
 //! The one store that is asked, which replication carries along: each other would have leaders and marks of its own.
 
+use crate::alone;
 use crate::connect::{CONNECTION_TIME_MAX, Dialled, Target, silent};
 use crate::fault::{Deed, code, ends_connection};
 use crate::id::Id;
@@ -33,11 +34,16 @@ pub(crate) struct OneStore {
 pub(crate) struct Greeting {
     /// The id of its store.
     store: Result<(Option<String>,), RedisError>,
+    /// The members of its quorum, and whether all of them keep that.
+    pub(crate) quorum: Result<(Option<String>, Option<String>), RedisError>,
 }
 
 impl Default for Greeting {
     fn default() -> Self {
-        Self { store: Ok((None,)) }
+        Self {
+            store: Ok((None,)),
+            quorum: Ok((None, None)),
+        }
     }
 }
 
@@ -108,15 +114,16 @@ impl Target {
         Ok(())
     }
 
-    /// What a server that was just dialled keeps of its store, asked beside its greeting. A member of a quorum is known otherwise.
-    pub(crate) async fn greeting(&self, mut connection: MultiplexedConnection) -> Greeting {
+    /// What a server that was just dialled keeps of its store and of its quorum, asked beside its greeting. A member of a quorum is asked
+    /// by itself, when that is known of it.
+    pub(crate) async fn greeting(&self, connection: MultiplexedConnection) -> Greeting {
         if self.admission.is_some() {
             return Greeting::default();
         }
-        let look = look(&self.keys);
-        Greeting {
-            store: look.query_async(&mut connection).await,
-        }
+        let (mut asked, mut beside) = (connection.clone(), connection);
+        let (store, quorum) = (look(&self.keys), alone::look(&self.keys));
+        let (store, quorum) = tokio::join!(store.query_async(&mut asked), quorum.query_async(&mut beside));
+        Greeting { store, quorum }
     }
 
     /// The id that a server keeps that was just dialled.

@@ -11,6 +11,9 @@ const SUBJECT: &str = "the clean-up of leases";
 impl Site {
     /// Reads a page, and removes what nobody uses of it, in one step of the server.
     pub(crate) async fn purge(&self, request: &Purge) -> Result<Purged, StoreError> {
+        if request.purging == Purging::Removes {
+            self.is_alone_in_time().await?;
+        }
         let page = self
             .page(&Page {
                 prefix: request.prefix.clone(),

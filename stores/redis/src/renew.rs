@@ -21,9 +21,13 @@ impl Site {
             arguments.push(request.attempt);
             arguments.push(request.ttl.as_millis());
         }
-        let running = self
-            .renewals
-            .run(&RENEW, &arguments, Deed::Write, &what, &self.place);
+        let running = async {
+            self.is_alone(&self.renewals).await?;
+            let running = self
+                .renewals
+                .run(&RENEW, &arguments, Deed::Write, &what, &self.place);
+            running.await
+        };
         match self.in_time(Deed::Write, &what, running).await {
             Ok(mut reply) => requests
                 .iter()

@@ -119,6 +119,8 @@ async fn term_on_one_server_after_a_candidacy_in_a_quorum_can_be_asked() {
     let three = Three::start().await;
     three.candidacy(0, &request("job", "b", seconds(300))).await;
     three.set(0, &[("expiresAt", "1")]).await;
+    let removed = three.servers[0].ask("DEL {tenure}:quorum");
+    assert_eq!(removed.expect("asked"), ":1");
     let alone = RedisStore::connect(&three.servers[0].url())
         .await
         .expect("the server");

@@ -5,8 +5,9 @@ use super::script::RAISE;
 use super::{RedisFence, subject};
 use crate::fault::Deed;
 use crate::script::Arguments;
+use std::sync::Arc;
 use tenure_core::{
-    Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
+    Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Leases, Mark, ResourceName, Ruling,
     StoreError, Term, bump_clock_ms, bumped, horizon,
 };
 use tenure_remote::after_a_step;
@@ -17,6 +18,7 @@ const LOOKS_MAX: u32 = 8;
 impl RedisFence {
     /// Claims: looks, decides, and raises the mark if it is still what was decided upon.
     pub(super) async fn raise(&self, resource: &ResourceName, term: &Term) -> Result<Claimed, FenceError> {
+        self.leases_are_beside().await?;
         for _look in 0..LOOKS_MAX {
             let found = self.look(resource, Some(&term.lease)).await?;
             let limit = match found.granted {
@@ -44,6 +46,7 @@ impl RedisFence {
     /// Bumps the mark.
     pub(super) async fn lift(&self, bump: &Bump) -> Result<Mark, FenceError> {
         let resource = &bump.resource;
+        self.leases_are_beside().await?;
         for _look in 0..LOOKS_MAX {
             let owner = match &bump.lease {
                 Some(lease) => Some(lease.clone()),
@@ -72,6 +75,25 @@ impl RedisFence {
             }
         }
         Err(restless(resource))
+    }
+
+    /// What one member of a quorum has of a lease is not what was granted.
+    async fn leases_are_beside(&self) -> Result<(), StoreError> {
+        if self.leases == Leases::Elsewhere {
+            return Ok(());
+        }
+        let site = Arc::clone(self.site());
+        let looked = self
+            .thread
+            .run(async move { site.is_alone_in_time().await })
+            .await?;
+        looked.map_err(|error| match error.fault {
+            Fault::Invalid => StoreError {
+                message: format!("{}; a fence there needs with_leases_elsewhere()", error.message),
+                ..error
+            },
+            _ => error,
+        })
     }
 
     /// Sets the mark, if it is as it was found; `false` if it is not.

@@ -23,6 +23,11 @@ elseif r.incarnation == incarnation then
 elseif state == 'held' then
   refusal = { 'held', now, r }
 end
+-- What is granted here alone would be granted by the others, too. Not a key of the user's own, nor one that a slot's move has taken.
+if not refusal then
+  local members = redis.pcall('HGET', string.match(index, '^{[^}]*}') .. ':quorum', 'members')
+  if type(members) == 'string' and string.find(members, '^%x+=') then refusal = { 'member', now, members } end
+end
 if not refusal and r.generation and r.generation - TOKEN_MAX == 0 then refusal = { 'exhausted', now } end
 if refusal then
   -- What is answered without a write is known only while the server rules. Not asked before a write: that one is refused by

@@ -91,6 +91,16 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    /// The hosts of the members, for people, where it keeps them.
+    pub(crate) fn hosts(&self) -> Option<String> {
+        self.roster.as_ref().map(Roster::hosts)
+    }
+
+    /// Whether all of them keep the same.
+    pub(crate) fn complete(&self) -> bool {
+        self.complete
+    }
+
     /// Whether it is just this.
     pub(crate) fn is(&self, entry: &Entry) -> bool {
         self.id.as_ref() == Some(&entry.id) && self.roster == entry.roster && self.complete == entry.complete

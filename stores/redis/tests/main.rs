@@ -17,6 +17,7 @@ mod fence;
 mod fence_bumps;
 mod fence_late;
 mod fence_marks;
+mod huge_fields;
 mod looker;
 mod machine;
 mod memory;

@@ -14,7 +14,7 @@ local function admitted(answer)
   if string.find(refused, 'READONLY', 1, true) or string.find(refused, 'NOREPLICAS', 1, true) then still_fences() end
   return { 'admitted', now, answer }
 end
-local state, lease, token, bumped = read_mark(KEYS[1])
+local state, lease, token, bumped = told_mark(KEYS[1])
 if state ~= 'mark' or lease ~= ARGV[1] or token ~= ARGV[2] or bumped == token then
   still_fences()
   return { 'refused', now, state, lease, token, bumped }

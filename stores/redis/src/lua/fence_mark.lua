@@ -21,3 +21,13 @@ local function read_mark(key)
   if not plain or lease == '' or (lease and #lease > 255) then return 'unreadable', lease, token, bumped end
   return 'mark', lease, token, bumped
 end
+
+-- The same, as far as whoever is told of it needs it to say what is wrong: a field of many megabytes would hold everybody up.
+local LONGEST_TOLD = 4096
+local function told(text)
+  return text and string.sub(text, 1, LONGEST_TOLD)
+end
+local function told_mark(key)
+  local state, lease, token, bumped = read_mark(key)
+  return state, told(lease), told(token), told(bumped)
+end

@@ -2,9 +2,9 @@
 still_rules(KEYS[1])
 local found = {}
 for _, resource in ipairs(redis.call('ZRANGEBYLEX', KEYS[1], ARGV[1], '+', 'LIMIT', 0, ARGV[2])) do
-  local state, lease, token, bumped = read_mark(ARGV[3] .. resource)
+  local state, lease, token, bumped = told_mark(ARGV[3] .. resource)
   local counted = redis.pcall('HMGET', ARGV[4] .. resource, 'count', 'last')
   if counted.err then counted = { false, false } end
-  found[#found + 1] = { state, resource, lease, token, bumped, counted[1], counted[2] }
+  found[#found + 1] = { state, resource, lease, token, bumped, told(counted[1]), told(counted[2]) }
 end
 return found

@@ -87,13 +87,28 @@ local function seldom()
     return redis.call('HGET', key, field)
   end
 
+  -- A record as far as its reader needs it to say what is wrong: with a field of many megabytes, each answer would take longer than
+  -- any term has.
+  local LONGEST_TOLD = 4096
+  local function shortened(r)
+    for place = 1, #r do
+      if r[place] and #r[place] > LONGEST_TOLD then
+        local last = LONGEST_TOLD
+        -- Not within a character, which has four bytes at most.
+        while last > LONGEST_TOLD - 3 and string.find(string.sub(r[place], last + 1, last + 1), '[\128-\191]') do last = last - 1 end
+        r[place] = string.sub(r[place], 1, last)
+      end
+    end
+    return r
+  end
+
   STILL_RULES
 
   HIGHEST_REMOVED
 
   made = {
     text_of = text_of, less = less, fits = fits, is_utf8 = is_utf8, is_name = is_name, keep = keep, one_more = one_more,
-    still_rules = still_rules, highest_removed = highest_removed,
+    still_rules = still_rules, shortened = shortened, highest_removed = highest_removed,
   }
   return made
 end
@@ -142,7 +157,7 @@ local function read(key, mine)
     return 'held', r
   end
   for place = 1, #r do
-    if r[place] then return 'unreadable', r end
+    if r[place] then return 'unreadable', seldom().shortened(r) end
   end
   return redis.call('EXISTS', key) == 0 and 'none' or 'unreadable', r
 end

@@ -31,7 +31,7 @@ impl Target {
     }
 
     /// Lets a server in that is of the store, or the member, that it should be. One that is to keep who it is, and may not be told by
-    /// this user is let in all the same.
+    /// this user, or as who only looks, is let in all the same.
     ///
     /// # Errors
     /// As [`Membership::admit`], and if it does not answer.
@@ -56,6 +56,9 @@ impl Target {
             let Some(entry) = membership.admit(*place, kept)? else {
                 break;
             };
+            if !membership.records() {
+                break;
+            }
             kept = match asked(&keep(&self.keys, &entry).by_text(&MEMBERSHIP), dialled).await? {
                 Ok(kept) => kept,
                 Err(error) if ends_connection(&error) => return Err(failed(&error, dialled)),

@@ -1,6 +1,8 @@
 //! A quorum whose members fail: whichever minority it is, one holder, and tokens rise.
 
-use crate::common::{connection, giving_back, granted, in_every_member, renewal, request, seconds, take};
+use crate::common::{
+    connection, giving_back, granted, hosts, in_every_member, recorded_at, renewal, request, seconds, take,
+};
 use std::time::{Duration, Instant};
 use tenure_core::{
     Acquired, Change, Durability, Fault, LeaseStore, Occupancy, Released, Renewed, Scope, Verdict, WatchEvent,
@@ -19,15 +21,8 @@ async fn five(options: RedisOptions) -> Vec<RedisServer> {
     servers
 }
 
-fn url(servers: &[RedisServer]) -> String {
-    let hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
-    format!("redis+quorum://{}", hosts.join(","))
-}
-
 async fn store(servers: &[RedisServer]) -> QuorumStore {
-    QuorumStore::connect(&url(servers))
-        .await
-        .expect("the quorum connects")
+    recorded_at(&hosts(servers)).await
 }
 
 async fn bounded<T>(what: &str, work: impl Future<Output = T>) -> T {

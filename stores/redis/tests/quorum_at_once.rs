@@ -1,8 +1,8 @@
 //! A quorum whose members are all asked at once, as nobody else was met: by two candidates, and by duplicates of one request.
 
 use crate::common::{
-    Detours, behind_proxies, connection, giving_back, granted, hosts, in_every_member, quorum_at, record_in,
-    request, seconds, servers, take, take_in_time, three_servers, told_held, two_at,
+    Detours, behind_proxies, connection, giving_back, granted, hosts, in_every_member, record_in,
+    recorded_at, request, seconds, servers, take, take_in_time, three_servers, told_held, two_at,
 };
 use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Acquired, LeaseStore, Released};
@@ -35,7 +35,7 @@ async fn split(servers: &[RedisServer], asked: &[Acquire; 2]) -> Option<[Acquire
 #[tokio::test]
 async fn two_that_ask_all_members_at_once_end_with_one_holder_and_keep_nobody_out() {
     let mut servers = three_servers().await;
-    let third = quorum_at(&hosts(&servers)).await;
+    let third = recorded_at(&hosts(&servers)).await;
     servers[2].kill();
     for round in 0..TRIES_MAX {
         let job = format!("job-{round}");

@@ -1,7 +1,9 @@
 //! A quorum of five of which two are away: a guess that one of the other three does not confirm keeps nobody out.
 
 use crate::common::guess::{KEY, asked_of, had, had_ahead, is_confirmed, is_held, next, set};
-use crate::common::{BOUND, giving_back, hosts, in_an_hour, quorum_at, record_in, request, seconds, servers};
+use crate::common::{
+    BOUND, giving_back, hosts, in_an_hour, quorum_at, record_in, recorded_at, request, seconds, servers,
+};
 use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Acquired, Grant, LeaseStore, Released};
 use tenure_redis::QuorumStore;
@@ -91,7 +93,7 @@ async fn terms_follow_each_other_though_members_differ_in_what_is_too_old() {
     servers[2] = RedisServer::start(RedisOptions::durable().by(&clock))
         .await
         .expect("a server");
-    let store = quorum_at(&hosts(&servers)).await;
+    let store = recorded_at(&hosts(&servers)).await;
     for server in &mut servers[3..] {
         server.kill();
     }

@@ -1,10 +1,12 @@
 //! Two candidates whose lists of hosts differ could both find a majority: the members know who they are, and so it is noticed.
 use crate::common::{
     BOUND, Record, connection, giving_back, granted, hosts, quorum_at, request, seconds, servers, take,
-    three_servers,
+    three_servers, told_held,
 };
-use tenure_core::{Acquire, Acquired, Certainty, Fault, LeaseStore, Released, StoreError, Verdict};
-use tenure_redis::QuorumStore;
+use tenure_core::{
+    Acquire, Acquired, Certainty, Fault, LeaseStore, Page, Released, Scope, StoreError, Verdict,
+};
+use tenure_redis::{QuorumStore, RedisStore};
 use tenure_testkit::Fault::Refuse;
 use tenure_testkit::{FaultProxy, RedisOptions, RedisServer, eventually_async};
 
@@ -160,6 +162,7 @@ async fn member_that_forgot_everything_is_known_by_its_host() {
     refused(&names, &moved.address().to_string()).await;
     assert!(!kept(&servers[1]).await.contains_key("members"));
     let again = quorum_at(&all).await;
+    told_held(&again, &request("job", "b", seconds(300))).await;
     assert_eq!(kept(&servers[1]).await, before);
     let findings = again.examine().await.expect("an examination");
     assert!(
@@ -265,6 +268,52 @@ async fn new_quorum_takes_its_first_lease_when_all_members_have_answered() {
     let asked = request("another", "c", seconds(300));
     let asking = async || another.acquire(&asked).await.map(granted);
     eventually_async(BOUND, "a term", asking).await;
+}
+
+/// One look by a list that is wrong would keep those out who name the right one.
+#[tokio::test]
+async fn who_looks_at_a_quorum_records_no_members() {
+    let servers = servers(4, RedisOptions::default()).await;
+    let all = hosts(&servers);
+    let wrong = quorum_at(&[all[0].clone(), all[1].clone(), all[3].clone()]).await;
+    assert_eq!(wrong.get(&job("a").name).await, Ok(None));
+    let page = Page {
+        prefix: String::new(),
+        after: None,
+        limit: 10,
+    };
+    wrong.list(&page).await.expect("a page");
+    wrong.watch(&Scope::Prefix(String::new())).await.expect("a watch");
+    assert_eq!(members_of(&wrong).await, Verdict::Warning);
+    for server in &servers {
+        let keys: Vec<String> = redis::cmd("KEYS")
+            .arg("*")
+            .query_async(&mut connection(&server.url()).await)
+            .await
+            .expect("the test can ask");
+        assert_eq!(keys, Vec::<String>::new());
+    }
+    take(&quorum_at(&all[..3]).await, &job("a")).await;
+}
+
+/// All are up, and somebody has to end.
+#[tokio::test]
+async fn new_quorum_names_the_leader_of_before_that_it_waits_for_and_records_nothing() {
+    let servers = three_servers().await;
+    let alone = RedisStore::connect(&servers[1].url()).await.expect("a server");
+    take(&alone, &job("a")).await;
+    let all = hosts(&servers);
+    let error = quorum_at(&all)
+        .await
+        .acquire(&request("other", "b", seconds(300)))
+        .await;
+    let error = error.expect_err("two lead");
+    let told = format!("lease \"job\" is held by a at {}", all[1]);
+    assert!(error.message.contains(&told), "{error}");
+    assert!(!error.message.contains("bring"), "{error}");
+    for server in &servers {
+        assert!(!kept(server).await.contains_key("members"));
+    }
 }
 
 /// Who has no right to write is let in, and changes nothing.

@@ -60,8 +60,8 @@ async fn members_that_were_never_told_to_be_all_are_told_by_whoever_comes() {
     // The only one that was told may be the last that is met.
     for place in [None, Some(0), Some(1), Some(2)] {
         untold_but(place).await;
-        // Also who takes no lease.
         let connected = quorum_at(&names).await;
+        give_back(&connected, &job("b")).await;
         eventually_async(BOUND, "all are told", complete).await;
         drop(connected);
     }

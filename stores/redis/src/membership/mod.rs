@@ -18,6 +18,7 @@ mod tests;
 pub(crate) use roster::{Entry, FIELD_COMPLETE, FIELD_ID, FIELD_ROSTER, Kept, MemberId, Roster};
 pub(crate) use words::TWINS_REPAIR;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tenure_core::StoreError;
 use words::{other_quorum, stranger, twins};
@@ -28,6 +29,8 @@ pub(crate) struct Membership {
     known: Mutex<Known>,
     /// For who is about to record them anew.
     lets_all_in: bool,
+    /// Who asks for leases has the members keep who they are; who only looks leaves them as they are.
+    records: AtomicBool,
 }
 
 #[derive(Clone, Default)]
@@ -42,6 +45,8 @@ struct Known {
 #[derive(Clone, Default)]
 struct Seat {
     id: Option<MemberId>,
+    /// It has told what it keeps, if anything.
+    met: bool,
     /// It keeps the roster.
     recorded: bool,
     /// It keeps that all members do.
@@ -60,6 +65,7 @@ impl Membership {
             }),
             hosts,
             lets_all_in: false,
+            records: AtomicBool::new(false),
         }
     }
 
@@ -74,6 +80,16 @@ impl Membership {
     /// Whether every server is taken as a member.
     pub(crate) fn lets_all_in(&self) -> bool {
         self.lets_all_in
+    }
+
+    /// From now on the members are to keep who they are. Whether they were before.
+    pub(crate) fn begin_to_record(&self) -> bool {
+        self.records.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether the members are to keep who they are.
+    pub(crate) fn records(&self) -> bool {
+        self.records.load(Ordering::Relaxed)
     }
 
     /// The hosts of the list, in its order.
@@ -97,6 +113,7 @@ impl Membership {
         let mut known = self.lock();
         let judged = self.judge(&mut known, place, kept);
         let seat = &mut known.seats[place];
+        seat.met = true;
         seat.refused = judged.as_ref().err().cloned();
         judged
     }
@@ -197,6 +214,14 @@ impl Membership {
         };
         let roster = known.roster.clone().or_else(made);
         roster.map_or_else(Vec::new, |roster| known.entries(&roster, |seat| !seat.recorded))
+    }
+
+    /// The places of servers that have told nothing of themselves when nobody had told of the quorum yet.
+    pub(crate) fn nameless(&self) -> Vec<usize> {
+        let known = self.lock();
+        let seats = known.seats.iter().enumerate();
+        let nameless = seats.filter(|(_, seat)| seat.met && seat.id.is_none());
+        nameless.map(|(place, _)| place).collect()
     }
 
     /// What those that keep the list, and not yet that it is complete, are to keep when it is.

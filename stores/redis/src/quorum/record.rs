@@ -23,78 +23,120 @@ const PAGES_MAX: usize = 100_000;
 const ROUNDS_MAX: usize = 2;
 
 impl Quorum {
-    /// Before the first lease of a quorum is taken: all members keep that they are one.
+    /// Before the first lease of a quorum is taken: all members keep that they are one. Who only looks changes nothing of that: a list
+    /// that is wrong would keep those out who name the right one.
     ///
     /// # Errors
     /// Not applied: as [`Membership::admit`](crate::membership::Membership::admit), as of two who come at the same time and name
     /// others; if one of them has never answered, for somebody else may count on that one; and if one has a lease, as of who leads by
     /// the members of before.
     pub(super) async fn record(&self) -> Result<(), StoreError> {
-        let mut errors = Vec::new();
+        if !self.membership.begin_to_record() {
+            self.remind().await;
+        }
+        let mut held = None;
         for _round in 0..ROUNDS_MAX {
             if self.membership.is_complete() {
                 return Ok(());
             }
-            errors = self.have_recorded().await;
-            if let Some(refusal) = self.membership.refusal() {
-                return Err(refusal);
-            }
-            if self.membership.is_complete() || !self.membership.is_recorded() {
-                break;
-            }
-            // From here on no term begins in one of them by another list. What had begun before is there now.
-            match self.is_unused().await {
-                Ok(()) => errors.extend(self.have_kept(self.membership.completed()).await),
-                Err(error) => errors.push(error),
+            match self.have_recorded().await {
+                Ok(()) => return Ok(()),
+                Err(Hindrance::Held(error)) => held = Some(error),
+                Err(Hindrance::Other(error)) => return Err(error),
             }
         }
-        if !self.membership.is_complete() {
-            let why = errors
-                .first()
-                .map_or_else(String::new, |error| format!("; one says: {}", error.message));
-            return Err(StoreError::not_applied(
-                Fault::Unreachable,
-                format!(
-                    "the quorum {} is new, or was recorded half-way: no lease is taken before all its members keep who they are, and \
-                     none has a lease of before; bring the others up{why}",
-                    self.place
-                ),
-            ));
-        }
-        // Told for those who find fewer of them. Whoever does not hear it is told when it is dialled, and by the next process.
-        let _errors = self.have_kept(self.membership.completed()).await;
-        Ok(())
+        held.map_or(Ok(()), Err)
     }
 
-    /// Has the members keep the list that keep none. What went wrong.
-    async fn have_recorded(&self) -> Vec<StoreError> {
+    /// Has the members keep the list that keep none, and that all of them do.
+    async fn have_recorded(&self) -> Result<(), Hindrance> {
         // Also whom this process has met: somebody else may have had it keep the members since.
-        let look = async |place: usize| {
-            let kept = self.seen(place).await.and_then(Seen::read);
-            self.judged(place, kept).await
-        };
-        let looks = join_all((0..self.members.len()).map(look)).await;
-        let mut entries = Vec::new();
-        let mut errors = Vec::new();
-        for look in looks {
-            match look {
-                Ok(entry) => entries.extend(entry),
-                Err(error) => errors.push(error),
-            }
+        let looks = join_all((0..self.members.len()).map(|place| self.looked_at(place))).await;
+        self.membership.refusal().map_or(Ok(()), Err)?;
+        if self.membership.is_complete() {
+            self.remind().await;
+            return Ok(());
         }
-        errors.extend(self.have_kept(entries).await);
+        // A server that somebody leads by alone is not told of members that he does not know of.
+        self.is_free().await?;
+        let entries = looks.into_iter().flatten().flatten();
+        let mut errors = self.have_kept(entries.collect()).await;
         errors.extend(self.have_kept(self.membership.unrecorded()).await);
-        errors
+        self.membership.refusal().map_or(Ok(()), Err)?;
+        if !self.membership.is_complete() {
+            if !self.membership.is_recorded() {
+                return Err(self.lacks_members(errors.first()).into());
+            }
+            // From here on no term begins in one of them by another list. What had begun before is there now.
+            self.is_free().await?;
+        }
+        Ok(self.told_complete().await?)
+    }
+
+    /// Has those keep it that keep the list, and not yet that it is complete. Whoever does not hear it is told when it is dialled, and by
+    /// the next process; but one must, before anybody leads.
+    async fn told_complete(&self) -> Result<(), StoreError> {
+        let errors = self.have_kept(self.membership.completed()).await;
+        self.membership.refusal().map_or(Ok(()), Err)?;
+        match self.membership.is_complete() {
+            true => Ok(()),
+            false => Err(self.lacks_members(errors.first())),
+        }
+    }
+
+    /// Whether a new quorum may begin, as nobody leads by the members of before.
+    async fn is_free(&self) -> Result<(), Hindrance> {
+        match self.held().await {
+            Ok(None) => Ok(()),
+            Ok(Some(held)) => Err(Hindrance::Held(StoreError::not_applied(
+                Fault::Unreachable,
+                format!(
+                    "the quorum {} is new, or was recorded half-way, and {held}: who leads now would go on beside who leads by all of \
+                     them; the first lease is taken when that is over",
+                    self.place
+                ),
+            ))),
+            Err(error) => Err(self.lacks_members(Some(&error)).into()),
+        }
+    }
+
+    fn lacks_members(&self, error: Option<&StoreError>) -> StoreError {
+        let why = error.map_or_else(String::new, |error| format!("; one says: {}", error.message));
+        StoreError::not_applied(
+            Fault::Unreachable,
+            format!(
+                "the quorum {} is new, or was recorded half-way, and not all its members keep who they are: no lease is taken before they \
+                 do; bring the others up{why}",
+                self.place
+            ),
+        )
     }
 
     /// Has members that were met before anybody had told of the quorum, that have forgotten it, or that were never told that it is
     /// complete, keep that.
     pub(super) async fn remind(&self) {
         if self.membership.is_complete() {
-            let mut entries = self.membership.unrecorded();
+            let mut entries = self.meet_nameless().await;
+            entries.extend(self.membership.unrecorded());
             entries.extend(self.membership.completed());
             let _errors = self.have_kept(entries).await;
         }
+    }
+
+    /// Asks those again that told nothing of themselves before others had told who the members are. What they are to keep.
+    pub(super) async fn meet_nameless(&self) -> Vec<(usize, Entry)> {
+        if self.membership.roster().is_none() {
+            return Vec::new();
+        }
+        let nameless = self.membership.nameless();
+        let looks = nameless.into_iter().map(|place| self.looked_at(place));
+        join_all(looks).await.into_iter().flatten().flatten().collect()
+    }
+
+    /// Lets a member count by what it keeps now.
+    async fn looked_at(&self, place: usize) -> Result<Option<(usize, Entry)>, StoreError> {
+        let kept = self.seen(place).await.and_then(Seen::read);
+        self.judged(place, kept).await
     }
 
     /// Lets a member count by what it keeps, or not. What it is to keep besides, if anything.
@@ -229,13 +271,7 @@ impl Quorum {
 
     /// Whoever leads now would go on by the members that it knows, and these may be the fewer of them: what one of these has is enough.
     async fn is_unused(&self) -> Result<(), StoreError> {
-        let looks = join_all(self.members.iter().map(|member| used(member))).await;
-        let (looks, errors): (Vec<_>, Vec<_>) = looks.into_iter().partition(Result::is_ok);
-        if !errors.is_empty() {
-            let errors: Vec<StoreError> = errors.into_iter().filter_map(Result::err).collect();
-            return Err(self.needs_all(looks.len(), &errors));
-        }
-        match looks.into_iter().flatten().flatten().next() {
+        match self.held().await? {
             None => Ok(()),
             Some(held) => Err(invalid(&format!(
                 "{SUBJECT} of {}: {held}; end all candidates, and wait for the longest ttl: who leads now would go on beside who leads \
@@ -243,6 +279,17 @@ impl Quorum {
                 self.place
             ))),
         }
+    }
+
+    /// A lease that one of these has, and that is held or may be.
+    async fn held(&self) -> Result<Option<String>, StoreError> {
+        let looks = join_all(self.members.iter().map(|member| used(member))).await;
+        let (looks, errors): (Vec<_>, Vec<_>) = looks.into_iter().partition(Result::is_ok);
+        if !errors.is_empty() {
+            let errors: Vec<StoreError> = errors.into_iter().filter_map(Result::err).collect();
+            return Err(self.needs_all(looks.len(), &errors));
+        }
+        Ok(looks.into_iter().flatten().flatten().next())
     }
 
     fn needs_all(&self, answered: usize, errors: &[StoreError]) -> StoreError {
@@ -283,6 +330,19 @@ impl Quorum {
     }
 }
 
+/// Why no first lease is taken yet.
+enum Hindrance {
+    /// Somebody leads: by the members of before, or by these, which another has recorded meanwhile.
+    Held(StoreError),
+    Other(StoreError),
+}
+
+impl From<StoreError> for Hindrance {
+    fn from(error: StoreError) -> Self {
+        Self::Other(error)
+    }
+}
+
 /// What stands in a member, whether or not it can be read.
 #[derive(Clone)]
 struct Seen {
@@ -319,10 +379,17 @@ async fn used(member: &Member) -> Result<Option<String>, StoreError> {
         let found = member.in_time(Deed::Read, member.site.list(&page)).await?;
         let held = found.leases.iter().find_map(|listed| match listed {
             Listed::Lease(lease) if lease.occupancy() != Occupancy::Held => None,
-            Listed::Lease(lease) => Some(format!("lease \"{}\" is held", lease.name)),
-            Listed::Unreadable { key, error } => {
-                Some(format!("lease \"{key}\" may be held ({})", error.message))
-            }
+            Listed::Lease(lease) => Some(format!(
+                "lease \"{}\" is held by {} at {}",
+                lease.name,
+                lease.holder.id,
+                member.host()
+            )),
+            Listed::Unreadable { key, error } => Some(format!(
+                "lease \"{key}\" may be held at {} ({})",
+                member.host(),
+                error.message
+            )),
         });
         if held.is_some() {
             return Ok(held);

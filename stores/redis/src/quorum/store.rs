@@ -46,9 +46,7 @@ impl QuorumStore {
         let opening = async move {
             let mut quorum = Quorum::of(&url, membership);
             quorum.durability = quorum.assess().await?;
-            // Who may not, or meets too few, leaves it to who takes the first lease.
-            drop(quorum.record().await);
-            quorum.remind().await;
+            let _to_keep = quorum.meet_nameless().await;
             quorum.membership.refusal().map_or(Ok(quorum), Err)
         };
         Ok(Self(Remote::open(SYSTEM, opening).await?))

@@ -14,7 +14,7 @@ use tenure_redis::{QuorumStore, RedisStore};
 use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer, eventually_async};
 pub use three::{Record, Three};
 use tokio::sync::OnceCell;
-pub use ways::{BOUND, Detours, behind_proxies, hosts, quorum_at, record_in, two_at};
+pub use ways::{BOUND, Detours, behind_proxies, hosts, quorum_at, record_in, recorded_at, two_at};
 
 /// The durable server of a build that the tests of this process share.
 pub async fn shared(build: RedisBuild) -> &'static RedisServer {
@@ -197,7 +197,7 @@ pub async fn quorum_through_a_proxy(servers: &[RedisServer], member: usize) -> (
     let proxy = FaultProxy::redis(servers[member].address()).expect("a proxy");
     let mut hosts = hosts(servers);
     hosts[member] = proxy.address().to_string();
-    let store = quorum_at(&hosts).await;
+    let store = recorded_at(&hosts).await;
     (proxy, store)
 }
 

@@ -17,9 +17,19 @@ pub async fn quorum_at(hosts: &[String]) -> QuorumStore {
     eventually_async(BOUND, "a quorum", || QuorumStore::connect(&url)).await
 }
 
+/// The same, whose members know each other, as of one by which somebody has led before. All of them are up.
+pub async fn recorded_at(hosts: &[String]) -> QuorumStore {
+    let url = format!("redis+quorum://{}", hosts.join(","));
+    eventually_async(BOUND, "members that know each other", || QuorumStore::init(&url)).await;
+    quorum_at(hosts).await
+}
+
 /// Two processes' stores over the same members.
 pub async fn two_at(servers: &[RedisServer]) -> (QuorumStore, QuorumStore) {
-    (quorum_at(&hosts(servers)).await, quorum_at(&hosts(servers)).await)
+    (
+        recorded_at(&hosts(servers)).await,
+        quorum_at(&hosts(servers)).await,
+    )
 }
 
 pub fn hosts(servers: &[RedisServer]) -> Vec<String> {

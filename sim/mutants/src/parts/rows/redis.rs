@@ -318,8 +318,8 @@ pub(super) const ROWS: &[Wrong] = &[
         "R7",
         "src/quorum/record.rs",
         &[[
-            "        if !self.membership.is_complete() {\n            let why",
-            "        if false {\n            let why",
+            "Err(Hindrance::Other(error)) => return Err(error),",
+            "Err(Hindrance::Other(_)) => return Ok(()),",
         ]],
         MEMBERSHIP,
     ),

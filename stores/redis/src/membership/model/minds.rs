@@ -4,6 +4,7 @@ use super::super::{Entry, Kept, Known, MemberId, Membership, Roster, Seat};
 use super::notes::Notes;
 use super::search::Map;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 
 /// Ids that one server may be given: more than are ever known at a time.
 pub(super) const IDS_EACH: u8 = 8;
@@ -132,6 +133,7 @@ impl Minds {
             hosts: list.map(host).into(),
             known: Mutex::new(self.mind(mind).known.clone()),
             lets_all_in: false,
+            records: AtomicBool::new(true),
         };
         let told = membership.admit(place, self.kept(heard));
         let told = told
@@ -158,6 +160,7 @@ impl Minds {
             hosts: list.map(host).into(),
             known: Mutex::new(known.clone()),
             lets_all_in: false,
+            records: AtomicBool::new(true),
         };
         let mut to_notes = |entries: Vec<(usize, Entry)>| -> Vec<(usize, Notes)> {
             let entries = entries.into_iter();

@@ -1,10 +1,10 @@
 //! Two candidates whose lists of hosts differ could both find a majority: the members know who they are, and so it is noticed.
 use crate::common::{
-    BOUND, Record, connection, giving_back, granted, hosts, quorum_at, request, seconds, servers, take,
-    three_servers, told_held,
+    BOUND, Record, connection, giving_back, granted, hosts, in_every_member, quorum_at, request, seconds,
+    servers, take, three_servers, told_held,
 };
 use tenure_core::{
-    Acquire, Acquired, Certainty, Fault, LeaseStore, Page, Released, Scope, StoreError, Verdict,
+    Acquire, Acquired, Certainty, Durability, Fault, LeaseStore, Page, Released, Scope, StoreError, Verdict,
 };
 use tenure_redis::{QuorumStore, RedisStore};
 use tenure_testkit::Fault::Refuse;
@@ -163,12 +163,47 @@ async fn member_that_forgot_everything_is_known_by_its_host() {
     assert!(!kept(&servers[1]).await.contains_key("members"));
     let again = quorum_at(&all).await;
     told_held(&again, &request("job", "b", seconds(300))).await;
-    assert_eq!(kept(&servers[1]).await, before);
+    let mut after = kept(&servers[1]).await;
+    assert!(after.remove("readmitted").is_some(), "{after:?}");
+    assert_eq!(after, before);
     let findings = again.examine().await.expect("an examination");
     assert!(
         findings.iter().all(|finding| finding.verdict < Verdict::Bad),
         "{findings:?}"
     );
+}
+
+/// It may also be another server at the same host, and the one that was there before go on with others.
+#[tokio::test]
+async fn quorum_whose_member_has_forgotten_everything_is_safe_no_more_and_says_so() {
+    let servers = servers(3, RedisOptions::durable()).await;
+    let all = hosts(&servers);
+    let settled = async || {
+        let store = quorum_at(&all).await;
+        (store.traits().durability == Durability::Safe).then_some(store)
+    };
+    let store = eventually_async(BOUND, "durable members", settled).await;
+    let token = take(&store, &job("a")).await.token;
+    in_every_member(&servers, token).await;
+    assert_eq!(store.traits().durability, Durability::Safe);
+    forget_everything(&servers[1]).await;
+    // One that looks leaves it as it is, and says what it finds all the same.
+    let looker = quorum_at(&all).await;
+    assert!(matches!(looker.traits().durability, Durability::FenceOnly(why) if why.contains("forgotten")));
+    assert_eq!(kept(&servers[1]).await, Record::new());
+    let standby = quorum_at(&all).await;
+    told_held(&standby, &job("b")).await;
+    assert!(matches!(standby.traits().durability, Durability::FenceOnly(why) if why.contains("forgotten")));
+    let told = async || {
+        let findings = quorum_at(&all).await.examine().await.expect("an examination");
+        let is_its = |subject: &str| subject.starts_with(&all[1]) && subject.ends_with(" member");
+        findings.into_iter().find(|finding| is_its(&finding.subject))
+    };
+    let finding = told().await.expect("a finding");
+    assert_eq!(finding.verdict, Verdict::Warning, "{finding:?}");
+    assert!(finding.detail.contains("kept nothing"), "{finding:?}");
+    servers[1].ask("HDEL {tenure}:quorum readmitted").expect("asked");
+    assert_eq!(told().await, None);
 }
 
 /// As of a disk that was copied: it says of itself that it is the other.

@@ -9,8 +9,13 @@ local function ids(list)
   return (string.gsub(list, '=%S*', ''))
 end
 local is_as_seen = ARGV[4] == 'instead' and (kept[2] or '') == ARGV[5]
-if is_as_seen or not kept[2] and members ~= '' and ARGV[4] ~= 'instead' then
+if is_as_seen then
   redis.call('HSET', key, 'member', id, 'members', members, 'complete', complete)
+  redis.call('HDEL', key, 'readmitted')
+elseif not kept[2] and members ~= '' and ARGV[4] ~= 'instead' then
+  redis.call('HSET', key, 'member', id, 'members', members, 'complete', complete)
+  -- All members kept it before: this one has forgotten it, or is another server at the same host.
+  if complete == '1' then redis.call('HSET', key, 'readmitted', redis.call('TIME')[1]) end
 elseif not kept[1] and ARGV[4] ~= 'instead' then
   redis.call('HSET', key, 'member', id)
 elseif complete == '1' and kept[1] == id and kept[2] and ids(kept[2]) == ids(members) and kept[3] ~= '1' then

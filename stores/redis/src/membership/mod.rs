@@ -15,7 +15,9 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use roster::{Entry, FIELD_COMPLETE, FIELD_ID, FIELD_ROSTER, Kept, MemberId, Roster};
+pub(crate) use roster::{
+    Entry, FIELD_COMPLETE, FIELD_ID, FIELD_READMITTED, FIELD_ROSTER, Kept, MemberId, Roster,
+};
 pub(crate) use words::TWINS_REPAIR;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,6 +53,8 @@ struct Seat {
     recorded: bool,
     /// It keeps that all members do.
     told: bool,
+    /// It kept nothing any more when all members had kept it.
+    forgot: bool,
     /// Why it does not count, if it does not.
     refused: Option<StoreError>,
 }
@@ -122,6 +126,7 @@ impl Membership {
         let host = &self.hosts[place];
         let is_recorded = kept.roster.is_some();
         let is_complete = is_recorded && kept.complete;
+        let forgot = known.complete && !is_recorded;
         let (id, entry) = match (kept.roster, known.roster.clone()) {
             (Some(theirs), ours) => {
                 let Some(id) = kept.id.filter(|id| theirs.has(id)) else {
@@ -173,6 +178,14 @@ impl Membership {
         }
         let seat = &mut known.seats[place];
         (seat.id, seat.recorded, seat.told) = (Some(id), is_recorded, is_complete);
+        if forgot && !seat.forgot {
+            tracing::warn!(
+                %host,
+                "the member of the quorum keeps nothing of it any more, and counts all the same: two may lead for the longest ttl, and \
+                 for as long as another server runs that was there before"
+            );
+            seat.forgot = true;
+        }
         known.complete |= is_complete;
         Ok(entry)
     }
@@ -238,6 +251,13 @@ impl Membership {
             (place, complete)
         };
         entries.into_iter().map(complete).collect()
+    }
+
+    /// Whether a member has forgotten, while this process has known the quorum, what it had confirmed.
+    pub(crate) fn has_forgotten(&self) -> bool {
+        let known = self.lock();
+        let keeps_nothing = |seat: &Seat| known.complete && seat.met && !seat.recorded;
+        known.seats.iter().any(|seat| seat.forgot || keeps_nothing(seat))
     }
 
     /// Which member the server at this place is, as far as it has told.

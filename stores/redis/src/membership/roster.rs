@@ -15,6 +15,9 @@ pub(crate) const FIELD_ROSTER: &str = "members";
 /// The field that tells that all members keep the same.
 pub(crate) const FIELD_COMPLETE: &str = "complete";
 
+/// The field of when it was taken in again, as it kept nothing any more: in seconds since 1970, by its clock.
+pub(crate) const FIELD_READMITTED: &str = "readmitted";
+
 /// The members of a quorum, each with the host by which whoever recorded them came to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Roster(BTreeMap<MemberId, String>);

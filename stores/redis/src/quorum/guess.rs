@@ -47,7 +47,7 @@ impl Quorum {
         let before = self
             .rivals
             .own_before(request)
-            .filter(|_| trying.is_alone && self.durability == Durability::Safe)?;
+            .filter(|_| trying.is_alone && self.durability() == Durability::Safe)?;
         Some(Offer {
             token: FencingToken::successor(Some(before.token), 0)?,
             terms: before.terms.saturating_add(1).min(i64::MAX.unsigned_abs()),

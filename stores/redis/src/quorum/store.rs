@@ -7,13 +7,14 @@ use crate::SYSTEM;
 use crate::admission::Admission;
 use crate::durability::RunId;
 use crate::fault::Deed;
-use crate::membership::{Membership, TWINS_REPAIR};
+use crate::membership::{FIELD_READMITTED, Membership, TWINS_REPAIR};
 use crate::site::Site;
 use crate::store::traits;
 use crate::url::{Set, StoreUrl, invalid};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 use tenure_core::{
     Acquire, Acquired, Ask, Asked, Durability, Fault, Finding, Lease, LeaseName, LeasePage, Page, Purge,
     Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch,
@@ -124,6 +125,16 @@ impl Quorum {
         Ok(poll)
     }
 
+    /// What a confirmed write is worth there: no more since a member has forgotten some.
+    pub(super) fn durability(&self) -> Durability {
+        match self.durability {
+            Durability::Safe if self.membership.has_forgotten() => {
+                Durability::FenceOnly("a member of the quorum has forgotten what it had confirmed")
+            }
+            durability => durability,
+        }
+    }
+
     /// As durable as the least durable member: one that forgets may be the one that two majorities share.
     async fn assess(&self) -> Result<Durability, StoreError> {
         let poll = self.meet().await?;
@@ -172,6 +183,7 @@ impl Quorum {
             match examined.await {
                 Ok((id, found)) => {
                     ids.push((number, id));
+                    findings.extend(member.readmitted().await);
                     findings.extend(found.into_iter().map(|finding| Finding {
                         subject: format!("{place} {}", finding.subject),
                         ..finding
@@ -201,6 +213,32 @@ impl Quorum {
             ),
         });
         Ok(findings)
+    }
+}
+
+impl Member {
+    /// That it was taken in again after it had forgotten everything, until somebody has seen to it.
+    async fn readmitted(&self) -> Option<Finding> {
+        let mut look = redis::cmd("HMGET");
+        look.arg(self.site.keys.membership()).arg(FIELD_READMITTED);
+        let asking = self.site.requests.look(look, "its quorum", &self.site.place);
+        let told = self.in_time(Deed::Read, asking).await.ok()?;
+        let (seconds,) = redis::from_redis_value::<(Option<u64>,)>(told).ok()?;
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let ago = now.as_secs().saturating_sub(seconds?);
+        Some(warning(
+            &format!("{} member", self.host()),
+            format!(
+                "kept nothing of the quorum any more when it was taken in again, {ago} s ago: two may have led until the longest ttl \
+                 after that, and still do where the server that was there before runs on"
+            ),
+            format!(
+                "end that server for good, if it is another one; then HDEL \"{}\" {FIELD_READMITTED}",
+                self.site.keys.membership().escape_debug()
+            ),
+        ))
     }
 }
 
@@ -235,7 +273,7 @@ lease_purge!(QuorumStore);
 
 impl Requests for Quorum {
     fn traits(&self) -> StoreTraits {
-        traits(&self.place, self.durability)
+        traits(&self.place, self.durability())
     }
 
     async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {

@@ -57,14 +57,22 @@ async fn sixty_four_tasks_lose_no_update_in_mongodb() {
 #[tokio::test]
 async fn a_timed_out_attempt_that_the_store_applied_is_found_and_released() {
     let set = ReplicaSet::start(Size::One).await.unwrap();
+    let direct = connect(&set.uri()).await;
+    // The first lease of a store leaves its mark, and would wait for the answer to that.
+    drop(
+        soon("the first", long_manager(direct.clone()).lock("first"))
+            .await
+            .unwrap(),
+    );
     let proxy = FaultProxy::mongodb(set.address(0)).unwrap();
     let store = connect(&proxy.mongodb_uri()).await;
     let manager = long_manager(store.clone());
-    let direct = connect(&set.uri()).await;
     let name = LeaseName::new("a").unwrap();
     // A connection for the request: opening one would need an answer, too.
     let (one, two) = tokio::join!(store.get(&name), store.get(&name));
     assert_eq!([one.unwrap(), two.unwrap()], [None, None]);
+    // None of them is new any more.
+    assert_eq!(store.get(&name).await.unwrap(), None);
     // The server applies the request and its answer never comes.
     proxy.set(Fault::HalfOpen);
     let outcome = soon("the attempt", manager.try_lock_for("a", LONG_BEFORE)).await;

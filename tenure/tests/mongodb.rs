@@ -152,14 +152,23 @@ async fn a_release_whose_answer_was_lost_is_not_told_as_a_loss() {
 #[tokio::test]
 async fn a_campaign_whose_reply_was_lost_and_which_is_withdrawn_leaves_nothing_held() {
     let set = ReplicaSet::start(Size::One).await.unwrap();
+    let direct = connect(&set.uri()).await;
+    // The first lease of a store leaves its mark, and would wait for the answer to that.
+    let first = Election::builder("first", direct.clone())
+        .timing(long())
+        .build()
+        .unwrap();
+    drop(soon("the first", first.campaign()).await.unwrap());
+    soon("closing", first.close()).await;
     let proxy = FaultProxy::mongodb(set.address(0)).unwrap();
     let store = connect(&proxy.mongodb_uri()).await;
     let leader = election(store.clone(), "leader", long());
-    let direct = connect(&set.uri()).await;
     let name = LeaseName::new("job").unwrap();
     // Connections for the watch and the request: opening one would need an answer, too.
     let (one, two, three) = tokio::join!(store.get(&name), store.get(&name), store.get(&name));
     assert_eq!([one.unwrap(), two.unwrap(), three.unwrap()], [None, None, None]);
+    // None of them is new any more.
+    assert_eq!(store.get(&name).await.unwrap(), None);
     // The server applies the request and its answer never comes.
     proxy.set(Fault::HalfOpen);
     let is_held = async || {

@@ -151,7 +151,7 @@ impl Engine {
     /// Whether there are terms and nothing else: each ends with its work, and nothing is on its way to the store but what keeps them.
     #[must_use]
     pub fn is_idle_but_for_terms(&self) -> bool {
-        let is_term = |name: &LeaseName| matches!(self.seats.get(name), Some(Seat::Term(_)));
+        let is_term = |seat: &LeaseName| matches!(self.seats.get(seat), Some(Seat::Term(_)));
         !self.is_idle() && self.seats.names().all(is_term)
     }
 

@@ -6,23 +6,6 @@ const SUITE: &[&str] = &["conformance::standalone_server::"];
 
 pub(super) const ROWS: &[Wrong] = &[
     row(
-        "a token beyond the last is believed",
-        "G23",
-        "src/record/shape.rs",
-        &[[
-            "{ \"$lte\": [\"$generation\", token_max()] },",
-            "{ \"$lte\": [\"$generation\", i64::MAX] },",
-        ]],
-        SUITE,
-    ),
-    row(
-        "a lease that lasts for centuries is believed",
-        "G23",
-        "src/record/shape.rs",
-        &[["{ \"$ne\": [{ \"$type\": \"$released\" }, \"null\"] },", "true,"]],
-        SUITE,
-    ),
-    row(
         "a term keeps a token that is ahead of the clock",
         "G4",
         "src/acquire.rs",

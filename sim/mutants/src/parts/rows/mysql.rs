@@ -6,23 +6,6 @@ const SUITE: &[&str] = &["conformance::"];
 
 pub(super) const ROWS: &[Wrong] = &[
     row(
-        "a token beyond the last is believed",
-        "G23",
-        "src/schema.rs",
-        &[[
-            "\"({token} <= {token_max} AND COALESCE",
-            "\"({token} <= {token} AND COALESCE",
-        ]],
-        SUITE,
-    ),
-    row(
-        "a lease that lasts for centuries is believed",
-        "G23",
-        "src/schema.rs",
-        &[["OR {expires} <= {moment} +", "OR TRUE OR {expires} <= {moment} +"]],
-        SUITE,
-    ),
-    row(
         "by the short way a term keeps the token of the one before",
         "G4",
         "src/sql/take.sql",

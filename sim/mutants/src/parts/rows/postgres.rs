@@ -6,23 +6,6 @@ const SUITE: &[&str] = &["conformance::"];
 
 pub(super) const ROWS: &[Wrong] = &[
     row(
-        "a token beyond the last is believed",
-        "G23",
-        "src/schema.rs",
-        &[["\"(lease.token <= {token} AND coalesce", "\"(coalesce"]],
-        SUITE,
-    ),
-    row(
-        "a lease that lasts for centuries is believed",
-        "G23",
-        "src/schema.rs",
-        &[[
-            "OR lease.expires_at <= moment +",
-            "OR true OR lease.expires_at <= moment +",
-        ]],
-        SUITE,
-    ),
-    row(
         "by the quick way a term keeps the token of the one before",
         "G4",
         "src/sql/take.sql",

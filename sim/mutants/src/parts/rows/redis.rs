@@ -10,23 +10,6 @@ const QUORUM: &[&str] = &["quorum_conformance::", "quorum::", "quorum_clock::"];
 
 pub(super) const ROWS: &[Wrong] = &[
     row(
-        "a token beyond the last is believed",
-        "G23",
-        "src/lua/record.lua",
-        &[["and generation - TOKEN_MAX <= 0 and (released", "and (released"]],
-        SUITE,
-    ),
-    row(
-        "a lease that lasts for centuries is believed",
-        "G23",
-        "src/lua/record.lua",
-        &[[
-            "and (released or expires - now - ttl <= BEYOND_TTL_MAX_MS)",
-            "and true",
-        ]],
-        SUITE,
-    ),
-    row(
         "a term keeps the token of the one before in the same millisecond",
         "G4",
         "src/lua/acquire.lua",

@@ -346,10 +346,10 @@ pub(super) const ROWS: &[Wrong] = &[
     row(
         "a claim that gets no thread is written by nobody",
         "S6",
-        "src/watermark.rs",
+        "src/writer.rs",
         &[[
-            "Err(_no_thread) => self.0.marks.save(),",
-            "Err(no_thread) => panic!(\"{no_thread}\"),",
+            "            Err(_no_thread) => {\n                drop(thread);\n                self.line.write_while_awaited(marks);\n            }",
+            "            Err(no_thread) => panic!(\"{no_thread}\"),",
         ]],
         &["places::"],
     ),

@@ -1,5 +1,5 @@
 //! The layer: which request passes, and how each refusal is told.
-use crate::common::{A_WHILE, Marks, ledger, nightly, presented, protection};
+use crate::common::{A_WHILE, Marks, by_path, ledger, nightly, presented, protection};
 use axum::Router;
 use axum::body::Body;
 use axum::routing::any;
@@ -8,8 +8,8 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tenure_core::{Fence as _, FencingToken, ResourceName};
-use tenure_http::{Admission, FENCING_TOKEN, FenceLayer, Need, Protection, Tally};
+use tenure_core::{Fence as _, FencingToken};
+use tenure_http::{Admission, FENCING_TOKEN, FenceLayer, Need, Tally};
 use tower::ServiceExt as _;
 
 /// As tokens look that follow the clock.
@@ -221,13 +221,7 @@ async fn fence_that_cannot_be_asked_is_answered_with_503_and_its_words_stay_in_t
 #[tokio::test]
 async fn resource_goes_by_the_request() {
     let marks = Marks::new();
-    let layer = FenceLayer::by(marks.gate(), |parts| {
-        let resource = ResourceName::new(parts.uri.path().trim_matches('/'))?;
-        Ok(Protection {
-            resource,
-            lease: nightly(),
-        })
-    });
+    let layer = by_path(&marks);
     let site = Site::new(layer);
     let put = |path: &'static str, number| {
         let value = presented(number);

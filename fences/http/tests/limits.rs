@@ -1,5 +1,5 @@
 //! A service that takes few requests at once: what is at work there may be of an older term.
-use crate::common::{A_WHILE, LONG, Marks, nightly, presented, protection};
+use crate::common::{A_WHILE, LONG, Marks, by_path, presented, protection};
 use axum::body::{Body, Bytes};
 use futures_core::Stream;
 use http::{Request, Response, StatusCode};
@@ -9,8 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use tenure_core::ResourceName;
-use tenure_http::{FenceLayer, Protection};
+use tenure_http::FenceLayer;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -91,13 +90,7 @@ async fn frozen_client_that_uses_up_a_limit_inside_the_layer_does_not_hold_a_lat
 #[tokio::test]
 async fn request_that_waits_for_the_service_is_refused_once_it_is_superseded() {
     let marks = Marks::new();
-    let layer = FenceLayer::by(marks.gate(), |parts| {
-        let resource = ResourceName::new(parts.uri.path().trim_matches('/'))?;
-        Ok(Protection {
-            resource,
-            lease: nightly(),
-        })
-    });
+    let layer = by_path(&marks);
     let site = Site::of_one_at_a_time(&layer);
     // Nobody succeeds this one.
     let elsewhere = site.put("/a", 5, frozen());

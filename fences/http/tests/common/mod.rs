@@ -10,7 +10,7 @@ use tenure_core::{
     Answer, Bump, Claimed, Cursor, Fence, FenceError, FencingToken, LeaseName, Mark, MarkPage, ResourceName,
     Term,
 };
-use tenure_http::{FencingHeader, Gate, Protection};
+use tenure_http::{FenceLayer, FencingHeader, Gate, Protection};
 use tenure_sqlite::SqliteFence;
 
 /// Long, as a loaded machine may need it.
@@ -70,6 +70,17 @@ pub fn protection() -> Protection {
         resource: ledger(),
         lease: nightly(),
     }
+}
+
+/// Each path is a resource of its own.
+pub fn by_path(marks: &Marks) -> FenceLayer {
+    FenceLayer::by(marks.gate(), |parts| {
+        let resource = ResourceName::new(parts.uri.path().trim_matches('/'))?;
+        Ok(Protection {
+            resource,
+            lease: nightly(),
+        })
+    })
 }
 
 pub fn presented(number: u64) -> http::HeaderValue {

@@ -24,6 +24,7 @@ mod pulse;
 mod purge;
 mod refusals;
 mod renewed_files;
+pub mod shown;
 mod store;
 mod thread;
 mod tls_files;

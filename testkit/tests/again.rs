@@ -72,9 +72,7 @@ fn test_that_does_not_pass_alone_each_time_fails() {
 
 #[test]
 fn what_is_not_chance_is_not_judged_anew() {
-    let broken = "1 violation: two believe in job: another for 2 s more, and term 7";
     for (log, why) in [
-        (log_of(&["one"], broken), "a promise of safety was broken"),
         (
             log_of(&["one", "two", "three", "four", "five"], "late"),
             "5 tests failed",
@@ -93,5 +91,35 @@ fn what_is_not_chance_is_not_judged_anew() {
     ] {
         let (passed, said) = judged(&log, PASSES, &[]);
         assert!(!passed && said.contains(why), "{why}: {said}");
+    }
+}
+
+/// Whatever words it is told in, also beside a test that was late; an answer alone tells nothing where a server was away.
+#[test]
+fn broken_promise_of_safety_is_not_judged_anew() {
+    for broken in [
+        "1 violation: two believe in job: another for 2 s more, and term 7",
+        "one of 16 should have won, but [(3, Grant { token: 8 }), (9, Grant { token: 9 })] did",
+        "later attempts have greater tokens: [9, 8]",
+        "one attempt, one token: [Grant(8), Grant(9)]",
+        "Grant { token: 7 } after Grant { token: 7 }",
+        "renewal of \"job\" should have been lost, but got Extended",
+        "a stale claim lowers nothing\n  left: 7\n right: 8",
+        "assertion failed: Ok(Claimed { was: 7 }) is not stale",
+        "a job started before the one before it had ended",
+    ] {
+        let log = log_of(&["one"], "not within 5 s") + &log_of(&["two"], broken);
+        let (passed, said) = judged(&log, PASSES, &[]);
+        assert!(
+            !passed && said.contains("a promise of safety was broken"),
+            "{broken}: {said}"
+        );
+    }
+    for late in [
+        "should have been Extended, but failed: TimedOut, Unknown: no answer in time",
+        "that the standby leads: not within 30000 ms; last attempt: Held",
+    ] {
+        let (passed, said) = judged(&log_of(&["one"], late), PASSES, &[]);
+        assert!(passed, "{late}: {said}");
     }
 }

@@ -17,37 +17,70 @@
 //!
 //! # Lead
 //!
-//! ```no_run
+//! Every copy of a service may run this each night. One settles; the others wait for their turn, and find it done. A lease lets
+//! one run at a time: that the night is settled already only the data can know, and so it is noted there, in the transaction
+//! that settles.
+//!
+//! ```
 //! use rusqlite::Connection;
 //! use tenure::{Election, Registry, ResourceName, sqlite::SqliteFence};
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-//! let store = Registry::connect("sqlite:/var/lib/app/leases.db").await?;
-//! // Once, with the tables of the ledger: SqliteFence::install(&connection)?
-//! let fence = SqliteFence::new("/var/lib/app/ledger.db")?;
-//! let ledger = ResourceName::new("ledger")?;
-//! let election = Election::builder("nightly-settlement", store).build()?;
-//! let leadership = election.campaign().await?;
-//! // First claim, then read: from here on, no older leader can enter.
-//! leadership.claim(&fence, &ledger).await?;
-//! let term = leadership.term();
-//! leadership
-//!     .guard(async {
-//!         // The work, dropped when the term is lost.
-//!         let mut connection = Connection::open("/var/lib/app/ledger.db")?;
-//!         let transaction = connection.transaction()?;
-//!         fence.enter(&transaction, &ledger, &term)?; // first in every transaction that writes: refuses a stale term
-//!         transaction.execute("UPDATE account SET cents = cents + 5 WHERE id = 1", [])?;
-//!         transaction.commit()?;
-//!         Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
-//!     })
-//!     .await??;
-//! leadership.step_down().await;
-//! # Ok(())
+//! type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+//!
+//! # fn main() -> Outcome<()> {
+//! # let scratch = tempfile::tempdir()?;
+//! # std::env::set_current_dir(&scratch)?;
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! // Once, where the ledger is made:
+//! let connection = Connection::open("ledger.db")?;
+//! connection.execute_batch(
+//!     "CREATE TABLE account (id INTEGER PRIMARY KEY, cents INTEGER);
+//!      INSERT INTO account VALUES (1, 100);
+//!      CREATE TABLE settled (night TEXT PRIMARY KEY)",
+//! )?;
+//! SqliteFence::install(&connection)?;
+//!
+//! // Each night, in every copy:
+//! async fn nightly(night: &str) -> Outcome<()> {
+//!     let store = Registry::connect("sqlite:leases.db").await?;
+//!     let fence = SqliteFence::new("ledger.db")?;
+//!     let ledger = ResourceName::new("ledger")?;
+//!     let election = Election::builder("nightly-settlement", store).build()?;
+//!     let leadership = election.campaign().await?;
+//!     // First claim, then read: from here on, no older leader can enter.
+//!     leadership.claim(&fence, &ledger).await?;
+//!     let term = leadership.term();
+//!     leadership
+//!         .guard(async {
+//!             // The work, dropped when the term is lost.
+//!             let mut connection = Connection::open("ledger.db")?;
+//!             let transaction = connection.transaction()?;
+//!             fence.enter(&transaction, &ledger, &term)?; // first in every transaction that writes: refuses a stale term
+//!             let note = "INSERT INTO settled VALUES (?1) ON CONFLICT DO NOTHING";
+//!             if transaction.execute(note, [night])? == 1 {
+//!                 transaction.execute("UPDATE account SET cents = cents + 5 WHERE id = 1", [])?;
+//!             }
+//!             transaction.commit()?;
+//!             Outcome::Ok(())
+//!         })
+//!         .await??;
+//!     leadership.step_down().await;
+//!     Ok(())
+//! }
+//!
+//! // As three copies do:
+//! for _copy in 1..=3 {
+//!     nightly("2026-11-28").await?;
+//! }
+//! let cents: i64 = connection.query_row("SELECT cents FROM account", [], |row| row.get(0))?;
+//! assert_eq!(cents, 105);
+//! # Outcome::Ok(())
+//! # })
 //! # }
 //! ```
 //!
-//! [`Election::run`] does the same, and campaigns again when the term is lost.
+//! [`Election::run`] does the same, and campaigns again when the term is lost. It ends when the work has ended, also with an error:
+//! for ever, call it in a loop.
 //!
 //! # Lock
 //!
@@ -101,6 +134,24 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Good to know
+//!
+//! - [`Leadership`] and [`Lock`] keep the lease: hold them for as long as the work goes on. A [`Term`] alone keeps nothing.
+//! - [`Election::campaign`] waits for a term; [`Election::try_campaign`] says who leads if it is not this process. Dropping the
+//!   `Leadership` releases the lease. A release that fails is sent again until the lease has expired by itself, about a ttl later;
+//!   [`Election::events`] tells the reason at once ([`Event::ReleaseFailed`]).
+//! - `authority()` says `Ending` where somebody wants another to lead: end the work and step down. After `Doubtful` a renewal may
+//!   still succeed. It reads a clock that goes on while the machine sleeps.
+//! - Renewals run on a thread of Tenure's own, so blocked user code cannot starve them. What you install for `tracing` and
+//!   `metrics` is called there, and must not block: give a log that may wait for its reader a thread of its own.
+//! - A fence speaks in its driver's types: `rusqlite` 0.41, `tokio-postgres` 0.7, `mysql_async` 0.37, `mongodb` 3.9 with `bson-3`.
+//!   SQLite's C library is compiled in, and must not be linked twice. With another driver of PostgreSQL or MySQL (sqlx, diesel) call
+//!   `SELECT tenure.enter($1, $2, $3)` or `CALL tenure_enter_1(?, ?, ?)` first in each transaction.
+//! - `PostgresStore::init` and `MysqlStore::init` do what `tenure store init` does.
+//! - Locks: [`Lock::claim`] comes before the work reads. [`LockManager::owner`] makes owners that never wait for themselves.
+//!   [`LockManager::holder`] says who has a lock, [`Lock::predecessor`] whether the one before died with it. A lock that is held
+//!   takes no file descriptor; each `guard`, `lost` or `doubted` takes one while it is awaited.
 //!
 //! # Features
 //!

@@ -6,6 +6,16 @@ const SUITE: &[&str] = &["conformance::standalone_server::"];
 
 pub(super) const ROWS: &[Wrong] = &[
     row(
+        "a token beyond the last is believed",
+        "G23",
+        "src/record/shape.rs",
+        &[[
+            "{ \"$lte\": [\"$generation\", token_max()] },",
+            "{ \"$lte\": [\"$generation\", i64::MAX] },",
+        ]],
+        SUITE,
+    ),
+    row(
         "a term keeps a token that is ahead of the clock",
         "G4",
         "src/acquire.rs",
@@ -228,5 +238,55 @@ pub(super) const ROWS: &[Wrong] = &[
             "true if subject.is_empty() => Ok(Err(self.left_alone(subject))), _ =>",
         ]],
         &["standalone::"],
+    ),
+    row(
+        "another store is taken for the one that was met first",
+        "M10",
+        "src/identity.rs",
+        &[[
+            "Some(theirs) if theirs == *ours => Ok(()),",
+            "Some(theirs) if theirs == *ours || true => Ok(()),",
+        ]],
+        &["exchanged::"],
+    ),
+    row(
+        "a store without a mark is taken for the one that was met first",
+        "M10",
+        "src/identity.rs",
+        &[[
+            "            None => match self.id.get() {\n                Some(ours) => ours,\n                None => return Ok(()),\n            },",
+            "            None => return Ok(()),",
+        ]],
+        &["exchanged::"],
+    ),
+    row(
+        "a store gets no mark",
+        "M10",
+        "src/identity.rs",
+        &[[
+            "if self.identity.is_marked.load(Ordering::SeqCst) {",
+            "if self.identity.is_marked.load(Ordering::SeqCst) || true {",
+        ]],
+        &["exchanged::", "lone::"],
+    ),
+    row(
+        "a member that stands alone goes by what the server says alone",
+        "M9",
+        "src/lone.rs",
+        &[[
+            "let Some(of) = set.or_else(|| mark?.of.clone()) else {",
+            "let Some(of) = set.or_else(|| mark.and(None)) else {",
+        ]],
+        &["lone::"],
+    ),
+    row(
+        "the mark does not say whose member its server is",
+        "M9",
+        "src/identity.rs",
+        &[[
+            "update.insert(\"$set\", doc! { \"of\": of });",
+            "let _ = (&mut update, of);",
+        ]],
+        &["lone::"],
     ),
 ];

@@ -10,6 +10,13 @@ const QUORUM: &[&str] = &["quorum_conformance::", "quorum::", "quorum_clock::"];
 
 pub(super) const ROWS: &[Wrong] = &[
     row(
+        "a token beyond the last is believed",
+        "G23",
+        "src/lua/record.lua",
+        &[["and generation - TOKEN_MAX <= 0 and (released", "and (released"]],
+        SUITE,
+    ),
+    row(
         "a term keeps the token of the one before in the same millisecond",
         "G4",
         "src/lua/acquire.lua",
@@ -378,5 +385,45 @@ pub(super) const ROWS: &[Wrong] = &[
         "src/quorum/record.rs",
         &[["entries.extend(self.membership.completed());", ""]],
         MEMBERSHIP,
+    ),
+    row(
+        "another store is taken for the one that was met first",
+        "R15",
+        "src/one_store.rs",
+        &[[
+            "let Some(ours) = ours.filter(|ours| kept.as_ref() != Some(ours)) else {",
+            "let Some(ours) = ours.filter(|ours| kept.is_none() && kept.as_ref() != Some(ours)) else {",
+        ]],
+        &["exchanged::", "divided::"],
+    ),
+    row(
+        "a store that keeps each write is taken for ours though it keeps nothing",
+        "R15",
+        "src/one_store.rs",
+        &[[
+            "if kept.is_none() && self.durability.get() != Some(&Durability::Safe) {",
+            "if kept.is_none() {",
+        ]],
+        &["one_store::", "exchanged::"],
+    ),
+    row(
+        "a cache that came back empty is not given its id back",
+        "R15",
+        "src/one_store.rs",
+        &[[
+            "                self.remind(&ours, dialled).await?;\n                dialled.is_recognised(true);",
+            "                let _ = &ours;\n                dialled.is_recognised(true);",
+        ]],
+        &["exchanged::"],
+    ),
+    row(
+        "a member of a quorum leads alone",
+        "R7",
+        "src/alone.rs",
+        &[[
+            "Some(quorate) if quorate.complete => Err(",
+            "Some(quorate) if quorate.complete && false => Err(",
+        ]],
+        &["alone::"],
     ),
 ];

@@ -47,13 +47,21 @@ pub(crate) fn run_on_a_thread<Running>(
 where
     Running: Future<Output = ()>,
 {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let (tell, told) = blocking::channel();
+    // The runtime is made there, not here and handed over: where no thread is to be had, it would be dropped here, which
+    // panics on a runtime of the caller's.
     std::thread::Builder::new().name(name).spawn(move || {
-        runtime.block_on(async move { begin().await });
-        // A request to a store that hangs must not keep the process.
-        runtime.shutdown_background();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        match runtime {
+            Ok(runtime) => {
+                let _ = tell.send(Ok(()));
+                runtime.block_on(async move { begin().await });
+                // A request to a store that hangs must not keep the process.
+                runtime.shutdown_background();
+            }
+            Err(error) => drop(tell.send(Err(error))),
+        }
     })?;
-    Ok(())
+    let gone = |_| io::Error::other("its thread ended before it had a runtime");
+    told.recv().map_err(gone)?
 }

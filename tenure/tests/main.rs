@@ -63,6 +63,7 @@ mod mongodb;
 mod mysql;
 #[cfg(feature = "nats")]
 mod nats;
+mod no_threads;
 mod observing;
 mod opening;
 #[cfg(feature = "postgres")]

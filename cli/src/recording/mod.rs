@@ -15,6 +15,8 @@ use crate::exit::{Code, Failure};
 use metrics::Recorder;
 use metrics_util::layers::FanoutBuilder;
 use std::future::Future;
+use std::io;
+use std::sync::mpsc;
 
 /// Upper bounds of the histograms' buckets, in seconds: a round trip on one machine to the longest ttl that is usual.
 pub(crate) const BUCKETS: [f64; 14] = [
@@ -58,14 +60,22 @@ impl Recorders {
 /// Does `work` on a thread of its own, which neither the election nor the command waits for, until this process ends.
 ///
 /// # Errors
-/// No thread is left.
-pub(crate) fn aside(
-    name: &'static str,
-    work: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+/// No thread is left, or no runtime was to be had.
+pub(crate) fn aside(name: &'static str, work: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+    let (tell, told) = mpsc::channel();
     let thread = std::thread::Builder::new().name(format!("tenure {name}"));
-    thread.spawn(move || runtime.block_on(work)).map(drop)
+    // The runtime is made there, not here and handed over: where no thread is to be had, it would be dropped here, which panics
+    // on the command's own.
+    thread.spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        match runtime {
+            Ok(runtime) => {
+                let _ = tell.send(Ok(()));
+                runtime.block_on(work);
+            }
+            Err(error) => drop(tell.send(Err(error))),
+        }
+    })?;
+    let gone = |_| io::Error::other("its thread ended before it had a runtime");
+    told.recv().map_err(gone)?
 }

@@ -2,7 +2,9 @@
 
 use crate::pulse::Pulse;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
+use std::sync::mpsc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
@@ -38,27 +40,35 @@ impl OwnThread {
     /// # Errors
     /// [`Fault::Internal`], not applied: the operating system gave no thread or no runtime.
     pub fn start(system: System) -> Result<Self, StoreError> {
-        let failed = |what: &str, error: std::io::Error| {
+        let failed = |what: &str, error: io::Error| {
             let message = format!("the {} store could not start its {what}: {error}", system.name);
             StoreError::not_applied(Fault::Internal, message)
         };
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| failed("runtime", error))?;
-        let handle = runtime.handle().clone();
         let (until, ended) = oneshot::channel();
-        std::thread::Builder::new()
-            .name(system.thread.to_owned())
-            .spawn(move || {
+        let (tell, told) = mpsc::channel();
+        // The runtime is made there, not here and handed over: where no thread is to be had, it would be dropped here, which
+        // panics on a runtime of the caller's.
+        let thread = move || match Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => {
+                let _ = tell.send(Ok(runtime.handle().clone()));
                 runtime.block_on(async {
                     // Nothing is ever sent: dropping the other end is the sign.
                     let _ended = ended.await;
                     tokio::time::sleep(FAREWELL).await;
                 });
                 runtime.shutdown_background();
-            })
+            }
+            Err(error) => drop(tell.send(Err(error))),
+        };
+        std::thread::Builder::new()
+            .name(system.thread.to_owned())
+            .spawn(thread)
             .map_err(|error| failed("thread", error))?;
+        let gone = |_| Err(io::Error::other("its thread ended before it had one"));
+        let handle = told
+            .recv()
+            .unwrap_or_else(gone)
+            .map_err(|error| failed("runtime", error))?;
         Ok(Self {
             system,
             handle,

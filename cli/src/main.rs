@@ -17,6 +17,9 @@ use arguments::{Cli, Command, Form, GlobalArguments};
 use clap::FromArgMatches;
 use exit::{Code, End, Failure, of_signal};
 use output::Voice;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use supervise::system::end_by;
 
@@ -34,7 +37,10 @@ fn main() -> ExitCode {
         return refuse(error);
     }
     let voice = Voice::new(cli.global.output, cli.global.quiet);
-    let end = start_log(&cli).and_then(|()| on_this_thread(commands::run(cli, matches, voice)));
+    let end = unless_it_panics(|| {
+        start_log(&cli)?;
+        on_this_thread(commands::run(cli, matches, voice))
+    });
     if let Err(failure) = &end {
         voice.fail(failure);
     }
@@ -80,24 +86,49 @@ fn start_log(cli: &Cli) -> Result<(), Failure> {
 ///
 /// Waits for nothing else: a name that is being looked up, on a thread of its own, may take for ever.
 fn on_this_thread<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| {
-            Failure::new(
-                Code::Internal,
-                format!("cannot start: {error}; is the limit of open files reached?"),
-            )
-        })?;
+    let runtime = has_room_for_a_runtime()
+        .and_then(|()| tokio::runtime::Builder::new_current_thread().enable_all().build());
+    let runtime = runtime.map_err(|error| {
+        Failure::new(
+            Code::Internal,
+            format!("cannot start: {error}; is the limit of open files reached?"),
+        )
+    })?;
     let end = runtime.block_on(work);
     runtime.shutdown_background();
     end
+}
+
+/// Whether there are the six files to be had that a runtime opens. Without those for its signals, which the first one of a process
+/// opens, it panics.
+fn has_room_for_a_runtime() -> io::Result<()> {
+    let (_four, _six) = ([UnixStream::pair()?, UnixStream::pair()?], UnixStream::pair()?);
+    Ok(())
+}
+
+/// What `work` comes to, or that it has panicked, where nothing is supervised any more or yet: that is a
+/// [fault](supervise::EndedByFault) at once.
+///
+/// # Errors
+/// Those of the work.
+fn unless_it_panics<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_said| {
+        // Its own words are on standard error, where panics go.
+        let message = "a fault of tenure's own, a panic: please report what is said of it above";
+        Err(Failure::new(Code::Internal, message))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::mpsc;
+
+    #[test]
+    fn a_panic_of_what_supervises_nothing_ends_as_a_fault() {
+        let ended = unless_it_panics(|| -> Result<(), Failure> { panic!("on purpose") });
+        assert_eq!(ended.unwrap_err().code, Code::Internal.number());
+    }
 
     #[test]
     fn the_end_waits_for_no_look_up_that_hangs() {

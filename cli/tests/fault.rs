@@ -96,9 +96,63 @@ fn a_look_up_that_gets_no_thread_is_a_page_that_fails() {
 fn who_gets_no_thread_for_its_messages_says_so() {
     let sandbox = Sandbox::new("no-thread-at-all");
     let tenure = sandbox.command(&["run", "job", "--", "true"]);
+    let mut command = limited("--nproc=1:1", &tenure);
+    as_nobody(&sandbox, &mut command);
+    let refused = ended(command);
+    assert_eq!(refused.code, 70, "{refused:?}");
+    assert!(refused.stderr.contains("cannot write aside"), "{refused:?}");
+}
+
+/// Whoever has its own runtime is told, and does not panic: a runtime that is dropped on another panics.
+#[test]
+fn a_store_for_which_there_is_no_thread_is_told_as_that() {
+    for url in [
+        #[cfg(feature = "mongodb")]
+        "mongodb://127.0.0.1:1",
+        #[cfg(feature = "redis")]
+        "redis://127.0.0.1:1",
+        #[cfg(feature = "postgres")]
+        "postgres://me@127.0.0.1:1/bank",
+        #[cfg(feature = "mysql")]
+        "mysql://me@127.0.0.1:1/bank",
+        #[cfg(feature = "etcd")]
+        "etcd://127.0.0.1:1",
+        #[cfg(feature = "nats")]
+        "nats://127.0.0.1:1",
+    ] {
+        let sandbox = Sandbox::at("no-thread-for-a-store", url);
+        let mut command = limited("--nproc=1:1", &sandbox.command(&["status"]));
+        as_nobody(&sandbox, &mut command);
+        let refused = ended(command);
+        assert_eq!(refused.code, 70, "{url}: {refused:?}");
+        assert!(
+            refused.stderr.contains("store could not start its thread")
+                && refused.stderr.lines().count() == 1,
+            "{url}: {refused:?}"
+        );
+    }
+}
+
+/// As few as a runtime needs, and fewer.
+#[test]
+fn who_gets_no_files_to_start_with_says_so_in_one_line() {
+    let sandbox = Sandbox::new("no-files");
+    for files in 5..=9 {
+        let tenure = sandbox.command(&["run", "job", "--", "true"]);
+        let refused = ended(limited(&format!("--nofile={files}:{files}"), &tenure));
+        assert_eq!(refused.code, 70, "{files} files: {refused:?}");
+        assert!(
+            refused.stderr.contains("Too many open files") && refused.stderr.lines().count() == 1,
+            "{files} files: {refused:?}"
+        );
+    }
+}
+
+/// The same command, under a limit.
+fn limited(limit: &str, tenure: &Command) -> Command {
     let mut command = Command::new("prlimit");
     command
-        .arg("--nproc=1:1")
+        .arg(limit)
         .arg(tenure.get_program())
         .args(tenure.get_args());
     for (variable, value) in tenure.get_envs() {
@@ -107,10 +161,10 @@ fn who_gets_no_thread_for_its_messages_says_so() {
             None => command.env_remove(variable),
         };
     }
-    as_nobody(&sandbox, &mut command);
-    let refused = ended(command);
-    assert_eq!(refused.code, 70, "{refused:?}");
-    assert!(refused.stderr.contains("cannot write aside"), "{refused:?}");
+    if let Some(folder) = tenure.get_current_dir() {
+        command.current_dir(folder);
+    }
+    command
 }
 
 /// Its place in the queue is a term of its own, beside which a new one is put on the disk by a thread.

@@ -51,6 +51,8 @@ mod not_started;
 mod output;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "postgres")]
+mod postgres_passwords;
 mod priority;
 #[cfg(feature = "postgres")]
 mod readme;

@@ -4,6 +4,7 @@ use crate::direct::greeted_by;
 use crate::fault::{Deed, line, store_error, timed_out};
 use crate::lane::Live;
 use crate::one_cluster::{OneCluster, Told, cluster_of};
+use crate::password::{self, Origin};
 use crate::tls::connector;
 use crate::url::{StoreUrl, place};
 use futures_util::StreamExt as _;
@@ -15,7 +16,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::{RenewedFiles, none_lets_in};
@@ -35,6 +36,8 @@ pub(crate) struct Dial {
     pub(crate) url: StoreUrl,
     /// The file of the roots, if the URL names one.
     files: RenewedFiles,
+    /// It is said once that a password file is ignored.
+    ignores_passwords: Once,
     /// For messages; it holds no secret.
     pub(crate) place: String,
     /// How long one address may take, and what is asked on a connection that is being made.
@@ -66,6 +69,7 @@ impl Dial {
         drop(connector(&url.trust)?);
         Ok(Self {
             files: RenewedFiles::default(),
+            ignores_passwords: Once::new(),
             place: url.place(),
             time_max,
             first: AtomicUsize::new(beginning(&url.config, url.hosts.len())),
@@ -179,6 +183,12 @@ impl Dial {
         let allowed = self.allowed();
         // As the file is now: it is replaced before what it holds expires.
         let connector = connector(&self.url.trust).map_err(|error| self.files.wrong(error))?;
+        let (config, origin) = password::completed(config);
+        if let Origin::Ignored(..) = origin {
+            let place = &self.place;
+            self.ignores_passwords
+                .call_once(|| tracing::warn!(%place, "{origin}"));
+        }
         let greeting = async {
             let (client, mut connection) = config.connect(connector).await?;
             let told = cluster_of(&client, &mut connection).await?;
@@ -195,7 +205,13 @@ impl Dial {
                     told,
                 })
             }
-            Ok(Err(error)) => Err(store_error(&error, Deed::Read, "", &self.place_of(host))),
+            Ok(Err(error)) => {
+                let mut failed = store_error(&error, Deed::Read, "", &self.place_of(host));
+                if failed.fault == Fault::Unauthenticated && origin != Origin::Url {
+                    failed.message += &format!("; {origin}");
+                }
+                Err(failed)
+            }
             Err(_late) => Err(timed_out(Deed::Read, "", &self.place_of(host), allowed)),
         }
     }

@@ -13,6 +13,10 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 pub(crate) fn store_error(error: &Error, deed: Deed, subject: &str, place: &str) -> StoreError {
     let (fault, certainty, why) = match error.as_db_error() {
         Some(answer) => by_answer(answer),
+        None if lacks_password(error) => {
+            let why = "the server asks for a password".to_owned();
+            (Fault::Unauthenticated, Certainty::NotApplied, why)
+        }
         None => (Fault::Unreachable, Certainty::Unknown, without_answer(error)),
     };
     deed.error(fault, certainty, subject, place, why)
@@ -45,6 +49,13 @@ fn is_fatal(answer: &DbError) -> bool {
         // What PgBouncer says of its own has only the field that PostgreSQL translates; it never does.
         None => matches!(answer.severity(), "FATAL" | "PANIC"),
     }
+}
+
+/// Whether the server asks for a password, and the driver was given none: nothing was asked of it then. It has no kind of error for that.
+fn lacks_password(error: &Error) -> bool {
+    error
+        .source()
+        .is_some_and(|source| source.to_string() == "password missing")
 }
 
 fn without_answer(error: &Error) -> String {

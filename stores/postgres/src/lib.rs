@@ -17,6 +17,7 @@ mod kept;
 mod lane;
 mod look;
 mod one_cluster;
+mod password;
 mod purge;
 mod record;
 mod schema;

@@ -80,8 +80,8 @@ impl StoreUrl {
                 Some(("sslmode", text)) => mode = Some(decoded(text)?),
                 Some(("sslcert" | "sslkey" | "sslpassword" | "passfile" | "service", _)) => {
                     return Err(invalid(
-                        "client certificates, password files and services are not supported in the PostgreSQL URL; \
-                         authenticate with user and password",
+                        "client certificates, services and passfile are not supported in the PostgreSQL URL; authenticate with user \
+                         and password, which may be in PGPASSWORD or in a password file (PGPASSFILE, ~/.pgpass)",
                     ));
                 }
                 _ => {

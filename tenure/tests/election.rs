@@ -68,6 +68,30 @@ async fn a_leader_that_is_dropped_with_everything_leaves_nothing_held() {
     panic!("no release was made within {PATIENCE_AT_DROP:?}");
 }
 
+/// A task that was aborted lets go of what it has a moment later, on another thread: the process may end with the drop.
+#[tokio::test]
+async fn an_election_that_goes_while_its_leadership_is_let_go_of_leaves_nothing_held() {
+    /// On a machine that stands still the other thread may come too late.
+    const DROPS_MAX: u32 = 10;
+    let site = Site::new();
+    let (store, name) = (site.store(), LeaseName::new("job").unwrap());
+    for _drop in 0..DROPS_MAX {
+        let election = site.election("first");
+        let leadership = soon("the campaign", election.campaign()).await.unwrap();
+        let aborted = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(5));
+            drop(leadership);
+        });
+        drop(election);
+        let lease = store.get(&name).await.unwrap().unwrap();
+        aborted.join().unwrap();
+        if lease.occupancy() == Occupancy::Vacant {
+            return;
+        }
+    }
+    panic!("it was held whenever the election had gone");
+}
+
 /// As where a function builds it, campaigns, and answers with the leadership alone: its thread may be the runtime's only one.
 #[tokio::test]
 async fn an_election_that_goes_before_its_leadership_does_not_wait_for_it() {

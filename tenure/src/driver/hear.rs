@@ -77,7 +77,12 @@ impl Driver {
         let late_look = self.late_looks.front().map(|look| look.due);
         let pause = self.pauses.first().map(|(until, _)| *until);
         let others = self.beat_at.into_iter().chain(late_look).chain(pause);
-        others.chain(self.offers.due()).chain(self.wake).min()
+        let terms = self.terms_awaited_until;
+        others
+            .chain(self.offers.due())
+            .chain(terms)
+            .chain(self.wake)
+            .min()
     }
 
     /// A request was answered, or given up, or is over without a word.

@@ -1,6 +1,6 @@
 //! What the driver does when a handle wants something.
 
-use super::{Bound, Driver, Message, NotWon, Waiting};
+use super::{Bound, Driver, Message, NotWon, TERMS_AWAITED, Waiting};
 use crate::clock;
 use crate::term::Phase;
 use std::time::Duration;
@@ -60,6 +60,7 @@ impl Driver {
             }
             Message::Close { closed } => {
                 self.closing = true;
+                self.terms_awaited_until = closed.as_ref().map(|_| clock::now().after(TERMS_AWAITED));
                 self.closed = closed;
                 self.leave();
             }

@@ -71,6 +71,9 @@ pub(crate) const EVENTS_KEPT: usize = 256;
 /// job that is not contended needs no watch, and ending one costs some 20 ms where the kernel keeps it.
 const WATCH_TERM_AFTER: Duration = Duration::from_millis(250);
 
+/// How long who waits for a driver's end waits for terms: a task that was aborted lets go of its handle on another thread, a moment later.
+const TERMS_AWAITED: Duration = Duration::from_millis(50);
+
 /// Starts it: on the thread of the store's requests, so that none of them needs another thread to be woken, or on one of
 /// its own, beside which whoever asks [may drive](Helm).
 pub(crate) fn start(plan: Plan, events: broadcast::Sender<Event>) -> io::Result<DriverHandle> {
@@ -120,6 +123,8 @@ struct Driver {
     next: VecDeque<Command>,
     closing: bool,
     closed: Option<blocking::Sender<()>>,
+    /// Until when who waits for that waits for terms, too.
+    terms_awaited_until: Option<Moment>,
     /// Every handle is gone: no message will come.
     abandoned: bool,
     /// Whose turn it is to be heard.
@@ -171,6 +176,7 @@ impl Driver {
             next: VecDeque::new(),
             closing: false,
             closed: None,
+            terms_awaited_until: None,
             abandoned: false,
             turn: Turn::Anybody,
             events,
@@ -195,11 +201,12 @@ impl Driver {
                     self.end_late_looks();
                     self.end_pauses();
                     self.end_offers();
+                    self.terms_awaited_until.take_if(|until| *until <= clock::now());
                     self.step(Input::Tick);
                 }
             }
-            // What is left lives by its handles, and whoever waits may have them: it would wait for itself.
-            if self.closed.is_some() && self.engine.is_idle_but_for_terms() {
+            // What is left then lives by its handles, and whoever waits may have them: it would wait for itself.
+            if self.terms_awaited_until.is_none() && self.engine.is_idle_but_for_terms() {
                 self.answer_closed();
             }
             if self.engine.is_idle() && (self.closing || self.abandoned) {

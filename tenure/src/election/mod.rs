@@ -23,7 +23,8 @@ use tenure_core::{Candidate, Event, Lease, LeaseName, StoreError, Timing};
 ///
 /// One campaign or term at a time. Dropping it withdraws and waits, at most for one request time-out and at
 /// most [`PATIENCE_AT_DROP`], until what was held has been given back; [`close`](Self::close) does so without
-/// blocking. A [`Leadership`] may outlive it: that is not waited for, and is renewed until it ends.
+/// blocking. A [`Leadership`] may outlive it: that is waited for for 50 ms, in which a task that was just aborted lets go of its own,
+/// and is renewed until it ends. Await what you have aborted before you drop this at the end of a process.
 pub struct Election {
     plan: About,
     driver: DriverHandle,

@@ -26,7 +26,8 @@ use tenure_core::{Candidate, Event, Lease, LeaseName, Occupancy};
 ///
 /// Dropping the manager ends what is waited for and waits, at most for one request time-out and at most
 /// [`PATIENCE_AT_DROP`], until what was held has been released; [`close`](Self::close) does so without blocking.
-/// A [`Lock`] may outlive its manager: that is not waited for, and is extended until it goes.
+/// A [`Lock`] may outlive its manager: that is waited for for 50 ms, in which a task that was just aborted lets go of its own, and is
+/// extended until it goes. Await what you have aborted before you drop this at the end of a process.
 pub struct LockManager {
     shared: Arc<Shared>,
     /// Whether it was told to leave already: then dropping it waits for nothing.

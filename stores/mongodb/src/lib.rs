@@ -41,6 +41,9 @@ pub use builder::MongoStoreBuilder;
 pub use fence::{BulkResult, EnterError, FencedCollection, FencedUpdate, MongoFence};
 pub use store::MongoStore;
 
+/// The driver whose sessions a fence enters.
+pub use mongodb;
+
 /// What the store's own thread talks to.
 const SYSTEM: tenure_remote::System = tenure_remote::System {
     name: "MongoDB",

@@ -45,3 +45,6 @@ pub use fence::{FencedTable, SqliteFence};
 pub use options::{MissingDirectory, SqliteOptions};
 pub use store::SqliteStore;
 pub use tenure_local::FileSystemTrust;
+
+/// The library whose transactions a fence enters. No program can link two of its versions.
+pub use rusqlite;

@@ -37,6 +37,8 @@ impl Leadership {
     }
 
     /// Lease and token of this term: what its work shows to every fence.
+    ///
+    /// It does not keep the lease: hold the `Leadership` for as long as the work goes on.
     #[must_use]
     pub fn term(&self) -> Term {
         Term::new(self.name().clone(), self.token())

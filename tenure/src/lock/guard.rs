@@ -265,6 +265,8 @@ impl Lock {
     }
 
     /// Lease and token of this lock: what its work shows to every fence.
+    ///
+    /// It does not keep the lease: hold the `Lock` for as long as the work goes on.
     #[must_use]
     pub fn term(&self) -> Term {
         Term::new(self.name().clone(), self.token())

@@ -183,7 +183,8 @@ fn refusal(connection: &Connection, identity: Identity, path: &str) -> Trouble {
             Fault::Unreadable,
             format!(
                 "{path} is another program's SQLite database (application id {application_id}, {tables} \
-                 tables and indexes); it was left as it is; give the leases a file of their own"
+                 tables and indexes); it was left as it is; give the leases a file of their own (a fence in it needs no set-up: \
+                 `tenure fence claim` makes its table)"
             ),
         ),
     })

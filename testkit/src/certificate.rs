@@ -14,6 +14,9 @@ pub struct SelfSigned {
 }
 
 impl SelfSigned {
+    /// Whose it is: what servers that know users by their certificates take for the user's name.
+    pub const COMMON_NAME: &str = "rcgen self signed cert";
+
     /// Makes one. `label` is a part of its folder's name, which goes when this is dropped.
     ///
     /// # Panics

@@ -3,6 +3,7 @@
 use crate::fault::Failure;
 use crate::one_cluster::{OfAnother, cluster_of};
 use crate::wire::cluster::{StatusRequest, StatusResponse};
+use crate::wire::lease::{LeaseTimeToLiveRequest, LeaseTimeToLiveResponse};
 use crate::wire::{Answer, path};
 use http::uri::PathAndQuery;
 use tenure_remote::line;
@@ -20,7 +21,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub(crate) struct Connection {
     pub(crate) channel: Channel,
     pub(crate) token: Option<MetadataValue<Ascii>>,
-    /// Of which cluster the member said that it is.
+    /// Of which cluster the member said that it is: known before anything else is asked of it.
     pub(crate) cluster: Option<u64>,
     /// Which member it is, for people.
     pub(crate) host: String,
@@ -84,6 +85,16 @@ impl Connection {
     pub(crate) async fn status(&self) -> Result<StatusResponse, Failure> {
         let asked = self.unary(path::STATUS, StatusRequest {});
         asked.await.map_err(Failure::Status)
+    }
+
+    /// Of which cluster the member is, by the head of an answer that every user may have: that there is no such session. How it
+    /// stands some tell to the role root alone (etcd-io/etcd#21663).
+    pub(crate) async fn told_to_anybody(&self) -> Result<Option<u64>, Failure> {
+        let nobodys = LeaseTimeToLiveRequest { id: 0, keys: false };
+        let answer: Result<LeaseTimeToLiveResponse, _> = self.unary(path::LEASE_TIME_TO_LIVE, nobodys).await;
+        answer
+            .map(|answer| cluster_of(answer.header))
+            .map_err(Failure::Status)
     }
 
     /// Whether it shows credentials.

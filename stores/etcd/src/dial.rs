@@ -149,16 +149,14 @@ impl Members {
         let host = &self.endpoints[place].0;
         let mut connection = self.reach(place, None).await?;
         if self.url.credentials.is_none() {
-            match tokio::time::timeout(LOOK_TIME_MAX, connection.status()).await {
-                Err(_late) => return Err(silent(host, LOOK_TIME_MAX)),
-                Ok(Ok(status)) if status.is_learner => {
-                    return Err(Failure::undialled(format!("{host} is a learner")));
-                }
-                Ok(Ok(status)) => connection.cluster = cluster_of(status.header),
-                Ok(Err(failure)) if failure.ends_connection() => return Err(failure),
-                // Some tell it to the role root alone.
-                Ok(Err(_)) => {}
-            }
+            let looking = tokio::time::timeout(LOOK_TIME_MAX, look(&connection)).await;
+            connection.cluster = looking.map_err(|_late| silent(host, LOOK_TIME_MAX))??;
+        }
+        // It could be of any, and what it says of a lease would be believed.
+        if connection.cluster.is_none() {
+            return Err(Failure::undialled(format!(
+                "{host} does not say of which cluster it is"
+            )));
         }
         self.cluster.check(host, connection.cluster)?;
         Ok(connection)
@@ -241,6 +239,18 @@ impl Drop for Trying<'_> {
         if !self.answered {
             self.members.pass_over(self.host);
         }
+    }
+}
+
+/// Of which cluster a member is, if it has a vote.
+async fn look(connection: &Connection) -> Result<Option<u64>, Failure> {
+    match connection.status().await {
+        Ok(status) if status.is_learner => {
+            Err(Failure::undialled(format!("{} is a learner", connection.host)))
+        }
+        Ok(status) => Ok(cluster_of(status.header)),
+        Err(failure) if failure.ends_connection() => Err(failure),
+        Err(_denied) => connection.told_to_anybody().await,
     }
 }
 

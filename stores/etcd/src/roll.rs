@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 /// A member of the URL, and how it stands or why it did not say.
 pub(crate) struct Told {
     pub(crate) host: String,
-    /// Of which cluster each of its addresses is that said so: also who tells to the role root alone how it stands says it at the login.
+    /// Of which cluster each of its addresses is that said so: also who tells to the role root alone how it stands says it.
     pub(crate) clusters: Vec<(String, u64)>,
     /// As the first of its addresses says that answers.
     pub(crate) status: Result<StatusResponse, Failure>,
@@ -51,15 +51,22 @@ impl Members {
     ) -> Told {
         let host = &self.endpoints[place].0;
         let asking = addresses.iter().map(async |address| {
-            let mut at_login = None;
+            let mut cluster = None;
             let asking = async {
                 let connection = self.reach(place, Some(*address)).await?;
-                at_login = connection.cluster;
-                connection.status().await
+                cluster = connection.cluster;
+                let status = connection.status().await;
+                match &status {
+                    Ok(status) => cluster = cluster_of(status.header).or(cluster),
+                    Err(denied) if cluster.is_none() && !denied.ends_connection() => {
+                        cluster = connection.told_to_anybody().await.unwrap_or(None);
+                    }
+                    Err(_) => {}
+                }
+                status
             };
             let status = timeout_at(until, asking).await.unwrap_or_else(|_| Err(late()));
-            let told = status.as_ref().ok().and_then(|status| cluster_of(status.header));
-            (address, told.or(at_login), status)
+            (address, cluster, status)
         });
         let mut told = Told {
             host: host.clone(),

@@ -190,6 +190,14 @@ pub async fn with_users(settings: &str) -> Etcd {
             &json!({ "user": user, "role": user }).to_string(),
         );
     }
+    // One of the same rights is known by its certificate alone.
+    let (user, role) = (SelfSigned::COMMON_NAME, "service");
+    let certified = json!({ "name": user, "options": { "no_password": true } });
+    ask("/v3/auth/user/add", &certified.to_string());
+    ask(
+        "/v3/auth/user/grant",
+        &json!({ "user": user, "role": role }).to_string(),
+    );
     ask("/v3/auth/enable", "{}");
     etcd
 }

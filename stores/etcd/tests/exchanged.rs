@@ -66,7 +66,7 @@ impl strangers::Address for Address {
 }
 
 /// How often a server was asked what, beside who it is.
-fn asked_of(etcd: &Etcd) -> BTreeMap<String, String> {
+pub fn asked_of(etcd: &Etcd) -> BTreeMap<String, String> {
     let metrics = etcd.metrics(0).expect("the test can ask");
     let counted = metrics
         .lines()

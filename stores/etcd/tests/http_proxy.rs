@@ -28,23 +28,33 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 enum Way {
     To(Channel),
+    /// Denies it to tell how the member stands, as etcd 3.5.28 does to whoever has not the role root.
+    DenyingStatus(Channel),
     /// Answers itself, as where it has no way.
     Status(StatusCode),
     /// The same, in the words of the protocol.
     GrpcStatus(&'static str),
 }
 
-struct HttpProxy {
-    address: SocketAddr,
+pub struct HttpProxy {
+    pub address: SocketAddr,
     way: Arc<Mutex<Way>>,
     accepting: JoinHandle<()>,
 }
 
 impl HttpProxy {
     async fn to(etcd: &Etcd) -> Self {
+        Self::by(to(etcd)).await
+    }
+
+    pub async fn denying_status(etcd: &Etcd) -> Self {
+        Self::by(Way::DenyingStatus(member(etcd))).await
+    }
+
+    async fn by(way: Way) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let way = Arc::new(Mutex::new(to(etcd)));
+        let way = Arc::new(Mutex::new(way));
         let accepting = tokio::spawn(accept(listener, Arc::clone(&way)));
         Self {
             address,
@@ -70,8 +80,12 @@ impl Drop for HttpProxy {
 }
 
 fn to(etcd: &Etcd) -> Way {
+    Way::To(member(etcd))
+}
+
+fn member(etcd: &Etcd) -> Channel {
     let member = Endpoint::from_shared(format!("http://{}", etcd.address(0))).unwrap();
-    Way::To(member.connect_lazy())
+    member.connect_lazy()
 }
 
 async fn accept(listener: TcpListener, way: Arc<Mutex<Way>>) {
@@ -91,8 +105,16 @@ async fn answer(way: Way, request: Request<Incoming>) -> Result<Response<Body>, 
         *response.status_mut() = status;
         response
     };
+    let by_grpc = |code: &str| {
+        let mut response = status(StatusCode::OK);
+        let headers = response.headers_mut();
+        headers.insert("content-type", "application/grpc".parse().unwrap());
+        headers.insert("grpc-status", code.parse().unwrap());
+        response
+    };
     Ok(match way {
-        Way::To(mut member) => {
+        Way::DenyingStatus(_) if request.uri().path() == "/etcdserverpb.Maintenance/Status" => by_grpc("7"),
+        Way::To(mut member) | Way::DenyingStatus(mut member) => {
             let ready = poll_fn(|context| Service::poll_ready(&mut member, context)).await;
             let asked = async { member.call(request.map(Body::new)).await };
             match ready {
@@ -101,16 +123,7 @@ async fn answer(way: Way, request: Request<Incoming>) -> Result<Response<Body>, 
             }
         }
         Way::Status(code) => status(code),
-        Way::GrpcStatus(code) => {
-            let mut response = status(StatusCode::OK);
-            response
-                .headers_mut()
-                .insert("content-type", "application/grpc".parse().unwrap());
-            response
-                .headers_mut()
-                .insert("grpc-status", code.parse().unwrap());
-            response
-        }
+        Way::GrpcStatus(code) => by_grpc(code),
     })
 }
 

@@ -10,6 +10,7 @@ mod common;
 mod conformance;
 mod conformance_of_three;
 mod connect;
+mod denied_status;
 mod dial;
 mod exchanged;
 mod faults;

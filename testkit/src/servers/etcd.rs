@@ -312,6 +312,18 @@ impl Etcd {
         self.healthy(number).await
     }
 
+    /// The same of every member, with other settings, or by certificates.
+    ///
+    /// # Errors
+    /// Why one did not start.
+    pub async fn restart_with(&mut self, options: EtcdOptions) -> Result<(), Error> {
+        for number in 0..self.size() {
+            self.kill(number);
+        }
+        self.options = options;
+        self.launch_all().await
+    }
+
     /// Copies the data of a killed member, to [`put_back`](Etcd::put_back) later.
     ///
     /// # Errors

@@ -223,6 +223,32 @@ pub(super) const ROWS: &[Wrong] = &[
         &["http_proxy::", "conformance::first_acquire"],
     ),
     row(
+        "a member that tells only root how it stands is taken for one of ours",
+        "E15",
+        "src/dial.rs",
+        &[
+            [
+                "Err(_denied) => connection.told_to_anybody().await,",
+                "Err(_denied) => Ok(None),",
+            ],
+            [
+                "if connection.cluster.is_none() {",
+                "if connection.cluster.is_none() && host.is_empty() {",
+            ],
+        ],
+        &["denied_status::"],
+    ),
+    row(
+        "members that tell only root how they stand are not told apart",
+        "E15",
+        "src/roll.rs",
+        &[[
+            "cluster = connection.told_to_anybody().await.unwrap_or(None);",
+            "cluster = None;",
+        ]],
+        &["denied_status::clusters_of_one_url"],
+    ),
+    row(
         "of a member's addresses only the first is asked which cluster it is of",
         "E15",
         "src/roll.rs",

@@ -96,6 +96,22 @@ impl Found {
         }
     }
 
+    /// Whether its holder's key ends with a session. Whoever copies keys, as `etcdctl make-mirror` does, copies no sessions: it
+    /// would be held for ever. It is nobody else's at once, as a renewal of a holder that lives puts it on a session again.
+    ///
+    /// # Errors
+    /// [`Fault::Unreadable`](tenure_core::Fault::Unreadable): it ends by nothing.
+    pub(crate) fn ends_by_itself(&self, keys: &Keys, name: &LeaseName) -> Result<(), StoreError> {
+        match (&self.record, &self.holder) {
+            (Some(_), Some(holder)) if holder.session == 0 => Err(unreadable(
+                &keys.part(name, Part::Holder),
+                name.as_str(),
+                "it is on no session, as after etcdctl make-mirror or put, so that nothing ends it",
+            )),
+            (Some(_) | None, _) => Ok(()),
+        }
+    }
+
     /// Whether the lease may be taken, where there is a record.
     pub(crate) fn occupancy(&self) -> Occupancy {
         match (&self.holder, self.term_revision) {

@@ -128,6 +128,7 @@ impl Site {
         name: &LeaseName,
         found: &Found,
     ) -> Result<Option<Lease>, StoreError> {
+        found.ends_by_itself(&self.keys, name)?;
         let remains = match &found.holder {
             Some(holder) if found.record.is_some() => {
                 let remains = remains(&self.requests, holder.session).await;
@@ -229,6 +230,7 @@ impl Site {
         let named = LeaseName::new(name).map_err(|error| {
             unreadable(rows.first().map_or(&[], |row| &row.key), name, &error.to_string())
         })?;
+        found.ends_by_itself(&self.keys, &named)?;
         Ok((named, found))
     }
 }

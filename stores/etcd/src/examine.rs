@@ -226,11 +226,12 @@ async fn space(site: &Site, status: Option<&StatusResponse>) -> Finding {
         return repaired_by(full, "etcdctl compact, etcdctl defrag, then etcdctl alarm disarm");
     }
     if rings(CORRUPT) {
-        return finding(
+        let corrupt = finding(
             "space",
             Verdict::Bad,
-            "a member raises the alarm CORRUPT: its data differ from the others'",
+            "a member raises the alarm CORRUPT, its data differ from the others': nobody can take a lease",
         );
+        return repaired_by(corrupt, "replace that member, then etcdctl alarm disarm");
     }
     finding("space", Verdict::Good, &format!("no alarm rings, {used} used"))
 }

@@ -73,6 +73,11 @@ impl Failure {
         matches!(self, Self::Status(status) if has_no_space(status))
     }
 
+    /// Whether the data of the members differ, so that the server does nothing.
+    pub(crate) fn is_corrupt(&self) -> bool {
+        matches!(self, Self::Status(status) if has_differing_data(status))
+    }
+
     /// Whether the token of the credentials is, or may be, of no use any more, by its age or a change of rights: nothing was
     /// applied.
     pub(crate) fn is_token(&self) -> bool {
@@ -152,6 +157,10 @@ fn has_no_space(status: &Status) -> bool {
     status.code() == Code::ResourceExhausted && status.message().contains("database space exceeded")
 }
 
+fn has_differing_data(status: &Status) -> bool {
+    status.code() == Code::DataLoss && status.message().contains("corrupt cluster")
+}
+
 fn judge(status: &Status) -> (Fault, Certainty, String) {
     use Certainty::{NotApplied, Unknown};
     let told = line(status.message());
@@ -172,6 +181,13 @@ fn judge(status: &Status) -> (Fault, Certainty, String) {
             Unknown,
             "the server is out of space (NOSPACE): whoever holds a lease keeps it, but nobody can take one; compact, \
              defragment, then run etcdctl alarm disarm"
+                .to_owned(),
+        ),
+        Code::DataLoss if has_differing_data(status) => (
+            Fault::Internal,
+            Unknown,
+            "a member's data differ from the others' (alarm CORRUPT): nobody can take a lease or give one back; replace that \
+             member, then run etcdctl alarm disarm"
                 .to_owned(),
         ),
         Code::ResourceExhausted if status.message() == "etcdserver: too many requests" => {

@@ -20,7 +20,7 @@ use tenure_remote::{Deed, OwnThread, PurgeRequests, Remote, Requests, System};
 /// Most leases that one call renews or releases. A renewal of them all is three requests.
 const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
 
-/// The shortest ttl of a server with the default `--election-timeout`, for one that is too full to be asked.
+/// The shortest ttl of a server with the default `--election-timeout`, for one that cannot be asked as an alarm rings.
 const TTL_MIN_ASSUMED_SECS: u64 = 2;
 
 /// As it is named to people and to the operating system.
@@ -100,7 +100,8 @@ impl Site {
             }
             Err(failure) => {
                 let error = failure.error(Deed::Read, "connecting", &self.place);
-                if error.fault != Fault::Full {
+                // Whoever examines it is to be told so.
+                if error.fault != Fault::Full && !failure.is_corrupt() {
                     return Err(error);
                 }
                 tracing::warn!("{error}");

@@ -1,10 +1,10 @@
 //! A server that has run out of space: what it refuses it may have done.
-use crate::common::{Scratch, value};
+use crate::common::{Scratch, finding, request, seconds, value};
 use crate::sessions::{renewals, take_many};
 use std::sync::Arc;
 use tenure_core::{
     Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Renewed, ResourceName,
-    StoreError, Term,
+    StoreError, Term, Verdict,
 };
 use tenure_etcd::{EtcdFence, FencedTransaction};
 use tenure_testkit::{Etcd, EtcdOptions};
@@ -102,4 +102,26 @@ fn transactions(etcd: &Etcd) -> f64 {
         .find(|line| line.starts_with("grpc_server_started_total") && line.contains("grpc_method=\"Txn\""))
         .expect("the server counts its requests");
     started.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+/// As after a disk that has lost what it had synced: whoever looks for the reason is told.
+#[tokio::test]
+async fn etcd_whose_members_differ_is_examined_and_its_alarm_told() {
+    let etcd = Etcd::start(EtcdOptions::default()).await.unwrap();
+    let alarm = r#"{ "action": "ACTIVATE", "memberID": "1", "alarm": "CORRUPT" }"#;
+    let rung = etcd.post(0, "/v3/maintenance/alarm", alarm).unwrap();
+    assert!(rung.contains("CORRUPT"), "{rung}");
+    let store = Scratch::on(&etcd.url()).store().await;
+    let error = store
+        .acquire(&request("job", "a", seconds(60)))
+        .await
+        .unwrap_err();
+    assert!(
+        error.message.contains("CORRUPT") && error.message.contains("disarm"),
+        "{error}"
+    );
+    let findings = store.examine().await.unwrap();
+    let space = finding(&findings, "space");
+    assert_eq!(space.verdict, Verdict::Bad, "{space:?}");
+    assert!(space.detail.contains("CORRUPT"), "{space:?}");
 }

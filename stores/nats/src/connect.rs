@@ -17,7 +17,8 @@ use tenure_remote::{Deed, RenewedFiles, TlsWords, line, none_lets_in};
 use tokio::net::lookup_host;
 use tokio::sync::{broadcast, watch};
 
-/// How long connecting may take, its handshake included: all servers together.
+/// How long connecting to one server may take, its handshake included: where there is no other, or it is known to be far away, or after
+/// all others.
 pub(crate) const CONNECTION_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// How long one server may take, where another may be asked.
@@ -98,7 +99,10 @@ impl Servers {
         }
         // Those that can be had may be so far away that none greets in what one is given where there are others: the first of them is
         // given more, and the next one another time.
-        let late = failed.iter().position(|error| error.fault == Fault::TimedOut);
+        // Not the one that had as much already.
+        let is_late =
+            |(step, error): (usize, &StoreError)| error.fault == Fault::TimedOut && !(is_far && step == 0);
+        let late = failed.iter().enumerate().position(is_late);
         if let Some(step) = late.filter(|_| self.are_several()) {
             let server = (first + step) % count;
             match self.connect_to_ours(server, CONNECTION_TIME_MAX).await {
@@ -110,7 +114,7 @@ impl Servers {
             }
             self.first.store((server + 1) % count, Ordering::Relaxed);
         }
-        self.is_far.store(false, Ordering::Relaxed);
+        // Nobody was reached, so nothing was learnt of how far away they are.
         Err(none_lets_in(failed))
     }
 
@@ -336,6 +340,8 @@ mod tests {
     use super::{CONNECTION_TIME_MAX, Each, Ordering, SERVER_TIME_MAX, Servers, time_for_each};
     use crate::url::StoreUrl;
     use std::time::Duration;
+    use tenure_testkit::{Fault, FaultProxy, NatsOptions, NatsServer};
+    use tokio::net::TcpListener;
 
     #[test]
     fn address_at_which_nobody_greets_leaves_the_others_of_its_host_their_time() {
@@ -364,5 +370,39 @@ mod tests {
             0,
             "after the last comes the first"
         );
+    }
+
+    /// One that greets takes longer than one server has where there are others.
+    const AWAY: Duration = Duration::from_millis(250);
+
+    #[tokio::test]
+    async fn of_far_servers_one_that_falls_silent_costs_its_time_once_and_the_distance_is_known_on() {
+        let server = NatsServer::start(NatsOptions::default()).await.expect("a server");
+        let far = || {
+            let proxy = FaultProxy::nats(server.address()).expect("a proxy");
+            let (to_server, to_client) = (AWAY, AWAY);
+            proxy.set(Fault::Delay { to_server, to_client });
+            proxy
+        };
+        let (one, other) = (far(), far());
+        // The kernel accepts, and nobody ever greets.
+        let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let silent = silent.local_addr().expect("an address");
+        let to = |others: &str| {
+            let url = StoreUrl::parse(&format!("nats://{silent},{others}")).expect("a URL");
+            let servers = Servers::new(url, "here".to_owned());
+            servers.is_far.store(true, Ordering::Relaxed);
+            servers
+        };
+        let servers = to(&format!("{},{}", one.address(), other.address()));
+        // The one after it is the first that is given more.
+        let dialled = servers.connect().await;
+        assert!(dialled.is_ok(), "{:?}", dialled.err());
+        assert_eq!(servers.first.load(Ordering::Relaxed), 1);
+        assert!(servers.is_far.load(Ordering::Relaxed));
+
+        let nobody = to(&silent.to_string());
+        assert!(nobody.connect().await.is_err());
+        assert!(nobody.is_far.load(Ordering::Relaxed), "nothing was learnt");
     }
 }

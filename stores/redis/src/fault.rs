@@ -178,8 +178,8 @@ fn by_code(code: &str, told: &str) -> (Fault, Certainty, String) {
         "WRONGTYPE" => (
             Fault::Unreadable,
             Unknown,
-            "a key of the prefix is another program's (WRONGTYPE): {PREFIX}:leases or :fences, or of a lease or a mark; rename it, or \
-             name another prefix="
+            "a key of the prefix is another program's (WRONGTYPE): {PREFIX}:leases, :leases:store, :leases:removed, :fences or :quorum, \
+             or of a lease or a mark; rename it, or name another prefix="
                 .to_owned(),
         ),
         _ => (Fault::Internal, Unknown, format!("{told} ({code})")),

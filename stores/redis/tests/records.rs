@@ -328,15 +328,21 @@ async fn batch_of_a_thousand_is_one_request_and_disturbs_nobody() {
 #[tokio::test]
 async fn key_of_the_prefix_that_is_another_programs_is_named_with_the_way_out() {
     let scratch = Scratch::new().await;
-    let store = scratch.store().await;
-    let index = format!("{{{}}}:leases", scratch.prefix);
-    let _set: String = ask(&scratch, &[b"SET", index.as_bytes(), b"theirs"]).await;
-    let asked = store.acquire(&request("job", "holder", seconds(60))).await;
-    let error = asked.expect_err("it cannot be kept");
-    assert_eq!(error.fault, Fault::Unreadable, "{error}");
-    for word in ["WRONGTYPE", ":leases", "prefix="] {
-        assert!(error.message.contains(word), "{error}");
+    for of_ours in [":leases", ":leases:store"] {
+        let key = format!("{{{}}}{of_ours}", scratch.prefix);
+        let _set: String = ask(&scratch, &[b"SET", key.as_bytes(), b"theirs"]).await;
+        // Whoever connects anew asks for the store's id first.
+        let asked = async {
+            let store = RedisStore::connect(&scratch.store_url()).await?;
+            store.acquire(&request("job", "holder", seconds(60))).await
+        };
+        let error = asked.await.expect_err("it cannot be kept");
+        assert_eq!(error.fault, Fault::Unreadable, "{error}");
+        for word in ["WRONGTYPE", &format!("{of_ours},"), "prefix="] {
+            assert!(error.message.contains(word), "{error}");
+        }
+        let kept: String = ask(&scratch, &[b"GET", key.as_bytes()]).await;
+        assert_eq!(kept, "theirs");
+        let _removed: u64 = ask(&scratch, &[b"DEL", key.as_bytes()]).await;
     }
-    let kept: String = ask(&scratch, &[b"GET", index.as_bytes()]).await;
-    assert_eq!(kept, "theirs");
 }

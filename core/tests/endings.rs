@@ -74,7 +74,7 @@ fn errors_end_a_term_at_the_deadline_even_those_that_a_person_must_mend() {
 
 #[test]
 fn errors_never_end_a_campaign() {
-    for error in [unreachable(), refused_login()] {
+    for error in [unreachable(), refused_login(), unreadable()] {
         let mut harness = Harness::new();
         let mut request = harness.campaign_once();
         for _ in 0..1000 {

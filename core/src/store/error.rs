@@ -15,14 +15,15 @@ pub enum Fault {
     /// elsewhere. It would have leaders of its own, and is asked for nothing. No misconfiguration, as whoever opens the store anew goes by the one that
     /// is there; but who has it open tries on until a person acts. Effect on authority: none before the deadline.
     AnotherStore,
-    /// The store refused the credentials. A misconfiguration, as far as it tells: an operator must act. The one that is not
+    /// The store refused the credentials. A misconfiguration, as far as it tells: an operator must act. Not
     /// [final](Self::is_final).
     Unauthenticated,
     /// The credentials lack a privilege. A misconfiguration.
     Forbidden,
     /// The store takes no writes. A misconfiguration.
     ReadOnly,
-    /// A record was not written by Tenure, or is damaged; it was left as it is. A misconfiguration.
+    /// A record was not written by Tenure, or is damaged, or lasts longer than a lease can; it was left as it is. A misconfiguration,
+    /// and not [final](Self::is_final).
     Unreadable,
     /// This store, or this set-up of it, cannot do what was asked. A misconfiguration.
     Unsupported,
@@ -56,13 +57,18 @@ impl Fault {
     /// Whether trying again is useless. Such a fault ends a campaign, the wait for a lock and the tries of a release; no other fault
     /// does. It never ends a term before its deadline.
     ///
-    /// It is what only a person can mend ([`is_misconfiguration`](Self::is_misconfiguration)), but for a login that is refused. Whoever asks for a
+    /// It is what only a person can mend ([`is_misconfiguration`](Self::is_misconfiguration)), but for two.
+    ///
+    /// A login that is refused: whoever asks for a
     /// lease was let in when the store was opened. What refuses the same credentials later may be a service behind the store that
     /// is away for a moment (a directory, the servers that keep the users), in the very words of a wrong password; and each
     /// candidate that loses its connection meanwhile would be out for good.
+    ///
+    /// A record that cannot be read: where the store's clock was set back, the holder's next renewal puts it right. And whoever else
+    /// mends it would find no candidate left.
     #[must_use]
     pub fn is_final(self) -> bool {
-        self.is_misconfiguration() && self != Self::Unauthenticated
+        self.is_misconfiguration() && !matches!(self, Self::Unauthenticated | Self::Unreadable)
     }
 
     /// Its kind in a word, as metrics, logs and the command's JSON have it.

@@ -94,6 +94,11 @@ pub fn refused_login() -> StoreError {
     )
 }
 
+/// As where another hand has written the record, or the store's clock was set back by more than a day.
+pub fn unreadable() -> StoreError {
+    StoreError::not_applied(Fault::Unreadable, "lease \"job\": the record is damaged")
+}
+
 pub struct Harness {
     pub engine: Engine,
     pub now: Moment,

@@ -35,7 +35,7 @@ fn an_end_without_a_reason_is_a_breach() {
 fn a_campaign_that_ends_by_a_passing_error_is_a_breach() {
     let error = |fault| StoreError::not_applied(fault, "");
     sound(campaign_end_is_a_misconfiguration(&error(Fault::Forbidden)));
-    for fault in [Fault::Unreachable, Fault::Unauthenticated] {
+    for fault in [Fault::Unreachable, Fault::Unauthenticated, Fault::Unreadable] {
         let verdict = campaign_end_is_a_misconfiguration(&error(fault));
         broken(verdict, "only-a-misconfiguration-ends-a-campaign");
     }

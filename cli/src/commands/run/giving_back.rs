@@ -6,7 +6,7 @@ use crate::output::{Voice, in_json, short};
 use crate::recording::TermSpan;
 use serde_json::json;
 use std::time::Duration;
-use tenure::contract::Departure;
+use tenure::contract::{Departure, Fault};
 use tenure::{Event, FencingToken, Leadership, LeaseName, ReleaseOutcome, StoreError};
 use tokio::time::Instant;
 
@@ -17,7 +17,7 @@ pub(super) struct NotGivenBack {
     /// What the last release has failed for; none where the store has said nothing.
     error: Option<StoreError>,
     waited: Duration,
-    /// In what time it has expired by itself, at most.
+    /// In what time it has expired by itself, at most, if it does.
     remaining: Duration,
 }
 
@@ -37,21 +37,33 @@ impl NotGivenBack {
         )
     }
 
+    /// Not where nobody goes by the record.
+    fn expires_by_itself(&self) -> bool {
+        let error = self.error.as_ref();
+        error.is_none_or(|error| error.fault != Fault::Unreadable)
+    }
+
     pub(super) fn say(&self, voice: Voice) {
-        let (name, token, why) = (&self.name, self.token, self.why());
-        let text = format!(
-            "lease \"{name}\": term {token} could not be given back for certain ({why}); unless it was, it expires by itself \
-             within {}; tenure doctor examines the store",
-            short(self.remaining)
-        );
         let fields = json!({
-            "lease": name.as_str(),
-            "token": token.number(),
+            "lease": self.name.as_str(),
+            "token": self.token.number(),
             "fault": self.error.as_ref().map(|error| error.fault.word()),
-            "why": why,
-            "remaining_ms": in_json(self.remaining),
+            "why": self.why(),
+            "remaining_ms": self.expires_by_itself().then(|| in_json(self.remaining)),
         });
-        voice.warn("not_given_back", &text, fields);
+        voice.warn("not_given_back", &self.text(), fields);
+    }
+
+    fn text(&self) -> String {
+        let (name, token, why) = (&self.name, self.token, self.why());
+        let end = match self.expires_by_itself() {
+            true => format!("expires by itself within {}", short(self.remaining)),
+            false => "keeps others out until the record is mended".to_owned(),
+        };
+        format!(
+            "lease \"{name}\": term {token} could not be given back for certain ({why}); unless it was, it {end}; tenure doctor \
+             examines the store"
+        )
     }
 
     /// The last that was said of its release holds.
@@ -108,5 +120,31 @@ impl Turn<'_> {
         }
         kept.error = told.or(kept.error);
         Some(kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_given_back_is_told_to_expire_only_where_it_does() {
+        let text_of = |fault| {
+            let kept = NotGivenBack {
+                name: LeaseName::new("job").unwrap(),
+                token: FencingToken::new(7).unwrap(),
+                error: Some(StoreError::not_applied(fault, "no")),
+                waited: Duration::ZERO,
+                remaining: Duration::from_secs(6),
+            };
+            kept.text()
+        };
+        let refused = text_of(Fault::Forbidden);
+        assert!(refused.contains("expires by itself within 6s"), "{refused}");
+        let damaged = text_of(Fault::Unreadable);
+        assert!(
+            !damaged.contains("expires") && damaged.contains("until the record is mended"),
+            "{damaged}"
+        );
     }
 }

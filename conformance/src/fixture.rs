@@ -60,6 +60,11 @@ impl Fixture {
         self.subject.renews_unread()
     }
 
+    /// Whether the clock by which a record expires may be set back.
+    pub(crate) fn clock_may_be_set_back(&self) -> bool {
+        self.subject.clock_may_be_set_back()
+    }
+
     /// Whether its server was too slow for a request of a client.
     pub(crate) fn slowness(&self) -> Slowness {
         self.slowness.clone()

@@ -182,6 +182,9 @@ macro_rules! for_each_case {
                 expiry_that_is_text_is_left_alone
                 missing_expiry_is_left_alone
                 expiry_far_off_is_left_alone
+                expiry_far_off_is_mended_by_the_holders_renewal
+                expiry_far_off_keeps_no_holder_from_giving_back
+                expiry_far_off_keeps_no_later_attempt_out
                 zero_ttl_is_left_alone
                 ttl_that_is_text_is_left_alone
                 record_of_another_application_is_left_alone

@@ -111,6 +111,12 @@ pub trait Subject: Send + Sync {
         false
     }
 
+    /// Whether the clock by which a record expires may be set back. Where it cannot, a record whose expiry is far off is damaged, and
+    /// its holder's no more than another's.
+    fn clock_may_be_set_back(&self) -> bool {
+        true
+    }
+
     /// The store as what cleans it up.
     ///
     /// Unsupported where the store cannot tell how long nobody has used a record.

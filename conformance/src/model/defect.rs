@@ -281,6 +281,16 @@ defects! {
     UnreadableIsMissing => huge_token_is_left_alone,
     /// The error does not say which lease.
     UnreadableIsNameless => missing_token_is_left_alone,
+    /// Any expiry is believed.
+    FarOffExpiryIsBelieved => expiry_far_off_is_left_alone,
+    /// The holder's own renewal fails of it.
+    FarOffExpiryIsNotRenewed => expiry_far_off_is_mended_by_the_holders_renewal,
+    /// A renewal never brings the expiry nearer.
+    FarOffExpiryStays => expiry_far_off_is_mended_by_the_holders_renewal,
+    /// The holder's own release fails of it.
+    FarOffExpiryIsNotReleased => expiry_far_off_keeps_no_holder_from_giving_back,
+    /// A process that tries anew fails of its own earlier term.
+    FarOffExpiryKeepsItsHolderOut => expiry_far_off_keeps_no_later_attempt_out,
     /// The record is not listed.
     ListHidesUnreadable => unreadable_record_is_listed_and_hides_no_other,
     /// The list ends at the record.

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tenure_core::{
-    Attempt, Candidate, Fault, FencingToken, Lease, LeaseName, Note, StoreError, Ttl, WatchEvent,
+    Attempt, Candidate, Fault, FencingToken, Incarnation, Lease, LeaseName, Note, StoreError, Ttl, WatchEvent,
 };
 
 /// What the model keeps of a lease. Times are the store's clock, in milliseconds.
@@ -56,6 +56,12 @@ impl Record {
         }
     }
 
+    /// Whether no lease with its ttl can last so long.
+    pub(super) fn lasts_too_long(&self, now_ms: u64) -> bool {
+        let remaining = Duration::from_millis(self.expires_ms.saturating_sub(now_ms));
+        self.is_held(now_ms) && !self.ttl.may_leave(remaining)
+    }
+
     /// Whether somebody holds the lease at `now_ms`.
     #[must_use]
     pub fn is_held(&self, now_ms: u64) -> bool {
@@ -95,6 +101,24 @@ impl Records {
             None => Ok(None),
             Some(Slot::Own(record)) => Ok(Some(record)),
             Some(Slot::Foreign(_)) => Err(unreadable(name.as_str())),
+        }
+    }
+
+    /// The record of `name` for whoever asks: one that lasts longer than any lease is none, but to its holder, who mends it.
+    ///
+    /// # Errors
+    /// [`Fault::Unreadable`].
+    pub(super) fn read_for(
+        &self,
+        asker: Option<Incarnation>,
+        name: &LeaseName,
+        now_ms: u64,
+    ) -> Result<Option<&Record>, StoreError> {
+        match self.read(name)? {
+            Some(record) if asker != Some(record.holder.incarnation) && record.lasts_too_long(now_ms) => {
+                Err(unreadable(name.as_str()))
+            }
+            found => Ok(found),
         }
     }
 

@@ -18,7 +18,8 @@ impl Records {
     /// # Errors
     /// [`Fault::Unreadable`]; [`Fault::Internal`] when the tokens of the name are used up. Not applied.
     pub fn acquire(&mut self, request: &Acquire, now_ms: u64) -> Result<Acquired, StoreError> {
-        let Some(record) = self.read(&request.name)?.cloned() else {
+        let asker = Some(request.candidate.incarnation);
+        let Some(record) = self.read_for(asker, &request.name, now_ms)?.cloned() else {
             return self.begin(request, None, now_ms);
         };
         let mine = record.holder.incarnation == request.candidate.incarnation;
@@ -99,7 +100,7 @@ impl Records {
     /// # Errors
     /// [`Fault::Unreadable`]. Not applied.
     pub fn renew(&mut self, request: &Renew, now_ms: u64) -> Result<Renewed, StoreError> {
-        let Some(record) = self.read(&request.name)? else {
+        let Some(record) = self.read_for(Some(request.incarnation), &request.name, now_ms)? else {
             return Ok(Renewed::Lost(None));
         };
         let term = (record.holder.incarnation, record.token, record.attempt);
@@ -126,7 +127,7 @@ impl Records {
     /// # Errors
     /// [`Fault::Unreadable`]. Not applied.
     pub fn release(&mut self, request: &Release, now_ms: u64) -> Result<Released, StoreError> {
-        let Some(record) = self.read(&request.name)? else {
+        let Some(record) = self.read_for(Some(request.incarnation), &request.name, now_ms)? else {
             return Ok(Released::NotYours(None));
         };
         let term = (record.holder.incarnation, record.token, record.attempt);
@@ -151,7 +152,7 @@ impl Records {
     /// [`Fault::Unreadable`]. Not applied.
     pub fn ask(&mut self, request: &Ask, now_ms: u64) -> Result<Asked, StoreError> {
         let held = self
-            .read(&request.name)?
+            .read_for(None, &request.name, now_ms)?
             .filter(|record| record.token == request.token && record.is_held(now_ms));
         let Some(record) = held.cloned() else {
             return Ok(Asked::NotHeld);
@@ -172,7 +173,8 @@ impl Records {
     /// # Errors
     /// [`Fault::Unreadable`].
     pub fn get(&self, name: &LeaseName, now_ms: u64) -> Result<Option<Lease>, StoreError> {
-        Ok(self.read(name)?.map(|record| record.lease(name, now_ms)))
+        let record = self.read_for(None, name, now_ms)?;
+        Ok(record.map(|record| record.lease(name, now_ms)))
     }
 
     /// Reads a page; see [`LeaseStore::list`](tenure_core::LeaseStore::list).
@@ -278,6 +280,7 @@ fn predecessor(last: &Record, now_ms: u64) -> Predecessor {
 
 fn listed(name: &LeaseName, slot: &Slot, now_ms: u64) -> Listed {
     match slot {
+        Slot::Own(record) if record.lasts_too_long(now_ms) => unreadable_at(name.as_str()),
         Slot::Own(record) => Listed::Lease(record.lease(name, now_ms)),
         Slot::Foreign(_) => unreadable_at(name.as_str()),
     }

@@ -83,6 +83,11 @@ fn damaged(slot: &Slot, corruption: Corruption) -> Slot {
             record.token = FencingToken::MAX;
             Slot::Own(record)
         }
+        (Slot::Own(record), Corruption::ExpiryFarOff) => {
+            let mut record = record.clone();
+            record.expires_ms = u64::try_from(Corruption::FAR_OFF_MS).expect("a time after 1970");
+            Slot::Own(record)
+        }
         _ => Slot::Foreign(format!("{corruption:?} of {slot:?}")),
     }
 }

@@ -74,7 +74,7 @@ impl Site {
             return Ok(None);
         };
         let time_max = self.acquisition_time_left(request.ttl, began);
-        let Some(shown) = self.change(&request.name, pipeline, time_max).await? else {
+        let Some(shown) = self.change_as_seen(&request.name, pipeline, time_max).await? else {
             return Ok(None);
         };
         let is_decided =

@@ -1,5 +1,6 @@
 use crate::fault::Deed;
 use crate::pipeline::{change_if, held};
+use crate::record::lasts_no_longer;
 use crate::site::{Site, subject};
 use mongodb::bson::{bson, doc};
 use tenure_core::{Ask, Asked, StoreError};
@@ -15,6 +16,7 @@ impl Site {
         let condition = bson!({ "$and": [
             { "$eq": ["$generation", request.token.signed()] },
             held(),
+            lasts_no_longer(),
             { "$eq": ["$stepDownAsked", null] },
         ] });
         let changes = doc! { "stepDownAsked": { "generation": "$generation", "at": "$$NOW" } };

@@ -1,6 +1,6 @@
 //! Expressions that the pipelines share. They judge time by `$$NOW` alone, the server's clock of the command.
 
-use crate::record::is_record;
+use crate::record::{is_record, lasts_no_longer};
 use mongodb::bson::{Bson, DateTime, Document, bson, doc};
 use std::time::Duration;
 use tenure_core::{Attempt, FencingToken, Incarnation, Ttl};
@@ -30,9 +30,9 @@ pub(crate) fn expiry(ttl: Ttl) -> Bson {
 ///
 /// `$$NOW` is when the server began with the command. Where somebody keeps a record locked, the command may reach
 /// this one or another of its batch after a later renewal, and must not take back what that one has confirmed.
-/// So the end comes nearer only where a shorter ttl asks for it.
+/// So the end comes nearer only where a shorter ttl asks for it, or where it is further off than any lease's: the clock was set back.
 pub(crate) fn extension(ttl: Ttl, purge_after: Option<Duration>) -> Document {
-    let shortens_nothing = bson!({ "$lte": ["$ttlMs", ttl_ms(ttl)] });
+    let shortens_nothing = bson!({ "$and": [{ "$lte": ["$ttlMs", ttl_ms(ttl)] }, lasts_no_longer()] });
     let later = bson!({ "$max": ["$expiresAt", expiry(ttl)] });
     doc! {
         "expiresAt": { "$cond": [shortens_nothing, later, expiry(ttl)] },

@@ -121,7 +121,12 @@ impl Site {
     async fn vacate_as_seen(&self, request: &Release) -> Result<bool, StoreError> {
         let seen = self.seen.take(&request.name);
         match seen.and_then(|seen| short::vacate(request, seen, self.purge_after)) {
-            Some(pipeline) => self.vacate(request, pipeline).await,
+            Some(pipeline) => {
+                let shown = self
+                    .change_as_seen(&request.name, pipeline, self.time_max)
+                    .await?;
+                Ok(self.is_vacated(request, shown))
+            }
             None => Ok(false),
         }
     }
@@ -129,8 +134,12 @@ impl Site {
     /// Has the server change the record. Whether the term is given back then; so it is kept in mind.
     async fn vacate(&self, request: &Release, pipeline: Vec<Document>) -> Result<bool, StoreError> {
         let shown = self.change(&request.name, pipeline, self.time_max).await?;
+        Ok(self.is_vacated(request, shown))
+    }
+
+    fn is_vacated(&self, request: &Release, shown: Option<Shown>) -> bool {
         let vacated = shown.filter(|Shown { record, .. }| is_mine(request, record) && record.lease.released);
-        Ok(vacated.map(|shown| self.seen.keep(shown)).is_some())
+        vacated.map(|shown| self.seen.keep(shown)).is_some()
     }
 }
 

@@ -16,7 +16,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
-use tenure_core::{LeaseName, StoreError};
+use tenure_core::{Fault, LeaseName, StoreError};
 use tenure_remote::WatchPlaces;
 pub(crate) use tenure_remote::lease_subject as subject;
 use tokio::sync::Semaphore;
@@ -179,6 +179,20 @@ impl Site {
         answer
             .map(|answer| Shown::read(answer, &self.namespace))
             .transpose()
+    }
+
+    /// The same for a pipeline that leaves alone whatever is not as it was seen last; `None` also where that cannot be understood. Its holder
+    /// may go by it all the same, and the common statement says so.
+    pub(crate) async fn change_as_seen(
+        &self,
+        name: &LeaseName,
+        pipeline: Vec<Document>,
+        time_max: Duration,
+    ) -> Result<Option<Shown>, StoreError> {
+        match self.change(name, pipeline, time_max).await {
+            Err(error) if error.fault == Fault::Unreadable => Ok(None),
+            changed => changed,
+        }
     }
 
     /// Reads one record so that nothing newer can exist: from the primary, which proves to a majority that

@@ -178,17 +178,22 @@ pub(crate) fn call(procedure: &str, literals: &[String]) -> String {
 }
 
 /// The columns that [`understood`] looks at.
-const COLUMNS: [&str; 5] = ["token", "previous_token", "released_us", "expires_us", "ttl_ms"];
+const COLUMNS: [&str; 2] = ["token", "previous_token"];
 
-/// Whether a record is one, at `moment`, beyond what the table's own rules say: what has no place in the record's
+/// Whether a record is one to its holder, beyond what the table's own rules say: what has no place in the record's
 /// ([`decode`](crate::record::decode)) would keep everybody out for good.
-fn understood(columns: [impl std::fmt::Display; 5], moment: &str) -> String {
-    let [token, previous, released, expires, ttl_ms] = columns;
-    let (token_max, beyond_ms) = (FencingToken::MAX, Ttl::BEYOND_MAX.as_millis());
-    format!(
-        "({token} <= {token_max} AND COALESCE({previous}, 1) <= {token_max} AND ({released} IS NOT NULL \
-         OR {expires} <= {moment} + ({ttl_ms} + {beyond_ms}) * 1000))"
-    )
+///
+/// Whoever holds it puts its expiry right, and all others change nothing of what is held, but for a wish, which
+/// [`lasts_no_longer`] is for.
+fn understood(columns: [impl std::fmt::Display; 2]) -> String {
+    let ([token, previous], token_max) = (columns, FencingToken::MAX);
+    format!("({token} <= {token_max} AND COALESCE({previous}, 1) <= {token_max})")
+}
+
+/// Whether what is held, as a procedure has read it, lasts no longer than a lease can: otherwise it is none to others.
+fn lasts_no_longer() -> String {
+    let beyond_ms = Ttl::BEYOND_MAX.as_millis();
+    format!("l_expires <= moment + (l_ttl + {beyond_ms}) * 1000")
 }
 
 /// A part, with what it leaves open.
@@ -213,19 +218,13 @@ pub(crate) fn filled(part: &str) -> String {
             "SET SESSION innodb_lock_wait_timeout = lock_wait, SESSION group_concat_max_len = list_length;"
                 .to_owned(),
         ),
-        ("{understood}", understood(COLUMNS, "moment")),
-        ("{understood_now}", understood(COLUMNS, NOW_US)),
+        ("{understood}", understood(COLUMNS)),
         (
             "{understood_lease}",
-            understood(COLUMNS.map(|column| format!("lease.{column}")), "moment"),
+            understood(COLUMNS.map(|column| format!("lease.{column}"))),
         ),
-        (
-            "{understood_as_read}",
-            understood(
-                ["l_token", "p_token", "l_released", "l_expires", "l_ttl"],
-                "moment",
-            ),
-        ),
+        ("{understood_as_read}", understood(["l_token", "p_token"])),
+        ("{lasts_no_longer}", lasts_no_longer()),
         ("{token_max}", FencingToken::MAX.to_string()),
         ("{begin}", BEGIN.to_owned()),
         ("{primary_only}", primary_only()),

@@ -178,6 +178,7 @@ fn filled(part: &str, schema: &str) -> String {
             "floor(extract(epoch FROM moment) * 1000)::bigint".to_owned(),
         ),
         ("{understood}", understood()),
+        ("{lasts_no_longer}", lasts_no_longer()),
         ("{token_max}", FencingToken::MAX.to_string()),
         ("{version}", version),
         ("{later}", LATER.to_owned()),
@@ -188,14 +189,20 @@ fn filled(part: &str, schema: &str) -> String {
     })
 }
 
-/// Whether the record `lease` is one, at the moment `moment`, beyond what its columns' types say: what has no place in the record's
-/// own ([`decode`](crate::record::decode)) would keep everybody out for good.
+/// Whether the record `lease` is one to its holder, beyond what its columns' types say: what has no place in the record's own
+/// ([`decode`](crate::record::decode)) would keep everybody out for good.
+///
+/// Whoever holds it puts its expiry right, and all others change nothing of what is held, but for a wish, which
+/// [`lasts_no_longer`] is for.
 fn understood() -> String {
-    let (token, beyond_ms) = (FencingToken::MAX, Ttl::BEYOND_MAX.as_millis());
-    format!(
-        "(lease.token <= {token} AND coalesce(lease.previous_token, 1) <= {token} AND (lease.released_at IS NOT NULL \
-         OR lease.expires_at <= moment + (lease.ttl_ms + {beyond_ms}) * interval '1 millisecond'))"
-    )
+    let token = FencingToken::MAX;
+    format!("(lease.token <= {token} AND coalesce(lease.previous_token, 1) <= {token})")
+}
+
+/// Whether the record `lease`, which is held, lasts no longer than one can, at the moment `moment`: otherwise it is none to others.
+fn lasts_no_longer() -> String {
+    let beyond_ms = Ttl::BEYOND_MAX.as_millis();
+    format!("lease.expires_at <= moment + (lease.ttl_ms + {beyond_ms}) * interval '1 millisecond'")
 }
 
 /// The elements of a list as texts, in their order.

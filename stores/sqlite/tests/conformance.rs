@@ -67,6 +67,11 @@ impl Subject for SqliteSubject {
         })
     }
 
+    /// It counts from the boot.
+    fn clock_may_be_set_back(&self) -> bool {
+        false
+    }
+
     fn corrupt<'a>(&'a self, name: &'a LeaseName, corruption: Corruption) -> Answer<'a, Hooked<()>> {
         let damage = match corruption {
             Corruption::NegativeToken => "token = -7",

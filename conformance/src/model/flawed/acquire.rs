@@ -1,4 +1,4 @@
-use super::super::records::{Record, Records, Slot};
+use super::super::records::{Record, Records, Slot, unreadable};
 use crate::model::Defect;
 use tenure_core::{
     Acquire, Acquired, End, Fault, FencingToken, Grant, Incarnation, LeaseName, Note, StoreError, Ttl,
@@ -71,6 +71,9 @@ impl Defect {
         let show = || Some(Ok(Acquired::Held(record.lease(&request.name, now_ms))));
         let expired = !held && record.released_ms.is_none();
         match self {
+            Self::FarOffExpiryKeepsItsHolderOut if mine && record.lasts_too_long(now_ms) => {
+                Some(Err(unreadable(request.name.as_str())))
+            }
             Self::LaterAttemptWaits if held && mine && record.attempt < request.attempt => show(),
             Self::ExpiryJudgedLate if expired && now_ms < record.expires_ms + WITHHELD_MS => show(),
             Self::AttemptsComparedAcrossProcesses if !held && !mine && record.attempt > request.attempt => {

@@ -13,6 +13,10 @@ impl Defect {
         let answer = records.get(name, now_ms);
         match (self, answer) {
             (Self::UnreadableIsMissing, Err(_)) => Ok(None),
+            (Self::FarOffExpiryIsBelieved, Err(_)) => {
+                let record = records.read(name)?;
+                Ok(record.map(|record| record.lease(name, now_ms)))
+            }
             (Self::UnreadableIsNameless, Err(_)) => {
                 let message = "a record cannot be understood; remove or rename it";
                 Err(StoreError::not_applied(Fault::Unreadable, message))

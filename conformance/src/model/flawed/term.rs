@@ -1,4 +1,4 @@
-use super::super::records::{Records, Slot};
+use super::super::records::{Records, Slot, unreadable};
 use crate::model::Defect;
 use tenure_core::{
     Acquire, Ask, Asked, Attempt, Candidate, CandidateId, Change, Fault, FencingToken, Note, Release,
@@ -115,6 +115,9 @@ impl Defect {
         let term_is_mine = (before.holder.incarnation, before.token, before.attempt)
             == (request.incarnation, request.token, request.attempt);
         match self {
+            Self::FarOffExpiryIsNotRenewed if before.lasts_too_long(now_ms) => {
+                return Err(unreadable(request.name.as_str()));
+            }
             Self::RenewRevivesExpired if term_is_mine && before.released_ms.is_none() => {
                 self.edit(records, &request.name, |record| record.expires_ms = now_ms + 1);
             }
@@ -146,6 +149,9 @@ impl Defect {
             (Renewed::Extended { .. }, Self::RenewOnlyLengthens) => self.edit(records, name, |record| {
                 record.expires_ms = record.expires_ms.max(before.expires_ms);
             }),
+            (Renewed::Extended { .. }, Self::FarOffExpiryStays) if before.lasts_too_long(now_ms) => {
+                self.edit(records, name, |record| record.expires_ms = before.expires_ms);
+            }
             (Renewed::Extended { .. }, Self::RenewRaisesToken) => self.edit(records, name, |record| {
                 record.token = FencingToken::successor(Some(record.token), 0).expect("far from the last");
             }),
@@ -192,6 +198,9 @@ impl Defect {
             Self::ReleaseIgnoresToken => request.token = before.token,
             Self::ReleaseIgnoresAttempt => request.attempt = before.attempt,
             Self::ReleaseIgnoresTerm => (request.token, request.attempt) = (before.token, before.attempt),
+            Self::FarOffExpiryIsNotReleased if before.lasts_too_long(now_ms) => {
+                return Err(unreadable(name.as_str()));
+            }
             Self::ReleaseOnlyOnce if vacant => return refuse(),
             Self::ReleaseRefusesExpired if expired => return refuse(),
             Self::ReleaseTakesAnyVacancy if vacant => return Ok(Released::Vacated),

@@ -14,7 +14,7 @@ mod decode;
 mod shape;
 
 pub(crate) use decode::{Record, decode, shown_key};
-pub(crate) use shape::{fits, is_record, readable, understood};
+pub(crate) use shape::{fits, is_record, lasts_no_longer, readable, understood};
 
 use mongodb::bson::{Bson, Document, doc};
 use tenure_core::StoreError;

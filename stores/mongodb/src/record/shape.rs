@@ -94,11 +94,6 @@ fn fits_beside(names: &[Bson]) -> Bson {
         // The least and the largest of several numbers pass over those that are missing.
         { "$gte": [{ "$min": ["$released.generation", "$stepDownAsked.generation", "$previous.generation", 1_i64] }, 1_i64] },
         { "$lte": [{ "$max": ["$released.generation", "$stepDownAsked.generation", "$previous.generation", 1_i64] }, token_max()] },
-        // What lasts longer would keep everybody out for as long. A released one keeps out nobody.
-        { "$or": [
-            { "$ne": [{ "$type": "$released" }, "null"] },
-            { "$lte": ["$expiresAt", { "$add": ["$$NOW", "$ttlMs", beyond_ttl_max_ms()] }] },
-        ] },
         { "$in": [{ "$ifNull": ["$previous.end", "expired"] }, { "$literal": ["released", "expired"] }] },
         { "$lte": [{ "$max": [{ "$strLenBytes": "$owner" }, { "$strLenBytes": previous_owner() }] }, OWNER_BYTES_MAX] },
         { "$lte": [{ "$strLenBytes": "$note" }, NOTE_BYTES_MAX] },
@@ -110,8 +105,11 @@ fn token_max() -> i64 {
     FencingToken::MAX.signed()
 }
 
-fn beyond_ttl_max_ms() -> i64 {
-    i64::try_from(Ttl::BEYOND_MAX.as_millis()).expect("a day")
+/// Whether what is held lasts no longer than a lease can: otherwise it is none to others. Whoever holds it puts its expiry right, and all
+/// others change nothing of what is held, but for a wish.
+pub(crate) fn lasts_no_longer() -> Bson {
+    let beyond_ms = i64::try_from(Ttl::BEYOND_MAX.as_millis()).expect("a day");
+    bson!({ "$lte": ["$expiresAt", { "$add": ["$$NOW", "$ttlMs", beyond_ms] }] })
 }
 
 /// Of who held it before, or of nobody: a name in any case.
@@ -184,9 +182,11 @@ pub(crate) fn understood() -> Document {
     // The server may look at this before it looks at the types in the filter, and lengths of what is no text
     // are an error.
     let safe = bson!({ "$and": [texts, previous] });
+    // One that was given back keeps nobody out.
+    let credible = bson!({ "$or": [{ "$ne": [{ "$type": "$released" }, "null"] }, lasts_no_longer()] });
     filter.insert(
         "$expr",
-        doc! { "$cond": [safe, { "$and": [short, fits()] }, false] },
+        doc! { "$cond": [safe, { "$and": [short, fits(), credible] }, false] },
     );
     filter
 }

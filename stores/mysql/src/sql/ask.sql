@@ -18,7 +18,8 @@ BEGIN
         FROM tenure_leases WHERE name = asked_name FOR UPDATE;
     SET moment = {now_us};
     {primary_only}
-    IF l_token = asked_token AND l_released IS NULL AND l_expires > moment AND {understood_as_read} THEN
+    IF l_token = asked_token AND l_released IS NULL AND l_expires > moment AND {understood_as_read}
+        AND {lasts_no_longer} THEN
         SET noted = 1;
         IF l_wish IS NULL THEN
             UPDATE tenure_leases SET step_down_us = moment WHERE name = asked_name;

@@ -9,7 +9,7 @@ VALUES (IF({takes_no_writes} OR @@in_transaction OR @@SESSION.autocommit = 0, NU
     GREATEST(1, {now_us} DIV 1000), ?, 1, ?, {now_us}, {now_us}, {now_us} + ? * 1000, ?)
 ON DUPLICATE KEY UPDATE
     terms = IF(IF(incarnation = VALUES(incarnation), attempt < VALUES(attempt), released_us IS NOT NULL OR expires_us <= {now_us})
-        AND token < {token_max} AND {understood_now}, LEAST(terms, 9223372036854775806) + 1, NULL),
+        AND token < {token_max} AND {understood}, LEAST(terms, 9223372036854775806) + 1, NULL),
     previous_owner = owner, previous_token = token,
     previous_end = IF(released_us IS NULL AND expires_us <= {now_us}, 'expired', 'released'),
     previous_us = COALESCE(released_us, LEAST(expires_us, {now_us})),

@@ -12,7 +12,8 @@ BEGIN
         RETURN false;
     END IF;
     moment := clock_timestamp();
-    IF lease.token <> asked_token OR lease.released_at IS NOT NULL OR lease.expires_at <= moment OR NOT {understood} THEN
+    IF lease.token <> asked_token OR lease.released_at IS NOT NULL OR lease.expires_at <= moment
+        OR NOT ({understood} AND {lasts_no_longer}) THEN
         RETURN false;
     END IF;
     IF lease.step_down_asked_at IS NULL THEN

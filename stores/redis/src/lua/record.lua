@@ -136,8 +136,9 @@ local function read(key, mine)
     and #created <= 15 and #acquired <= 15 and #expires <= 15
     and (not renewed or #renewed <= 15) and (not released or #released <= 15) and (not asked or #asked <= 15)
     and ttl - 100 >= 0 and ttl - 86400000 <= 0
-    -- What is beyond either is a slip, and would keep everybody out for good.
-    and generation - TOKEN_MAX <= 0 and (released or expires - now - ttl <= BEYOND_TTL_MAX_MS)
+    -- What is beyond either is a slip, and would keep everybody out for good. But its holder, whose expiry may be so far off as the
+    -- clock was set back, goes on, and so mends it.
+    and generation - TOKEN_MAX <= 0 and (released or incarnation == mine or expires - now - ttl <= BEYOND_TTL_MAX_MS)
     and (#attempt < 19 and #terms < 19 or seldom().fits(attempt) and seldom().fits(terms))
     and (incarnation == mine or #incarnation == 32 and string.find(incarnation, '^[0-9a-f]+$'))
     -- What most names are like: nothing can be wrong with them.

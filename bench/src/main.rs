@@ -37,6 +37,7 @@ mod server;
 mod soak;
 mod store;
 mod terms;
+mod turns;
 mod waiting;
 
 use clap::{Parser, Subcommand};

@@ -10,8 +10,8 @@ pub mod redis;
 pub mod sqlite;
 
 use crate::figures::{Samples, judge, milliseconds};
+use crate::turns::taking_turns;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 use tenure::contract::{
     Acquire, Acquired, Attempt, Candidate, CandidateId, Incarnation, Note, Release, Released,
 };
@@ -107,33 +107,14 @@ impl<'a> Cycle<'a> {
     }
 }
 
-pub async fn timed(samples: &mut Samples, turn: impl Future<Output = ()>) {
-    let start = Instant::now();
-    turn.await;
-    samples.add(start.elapsed());
-}
-
 /// Pairs that are not counted: connections, scripts and statements are new.
 const WARM_UP: u32 = 100;
 
-/// So many pairs of each, taking turns, and the turns to be the first: `bare` takes the lease and gives it back on the bare driver. It is told the number of
-/// the round.
-async fn compare(what: &str, rounds: u32, store: &dyn LeaseStore, mut bare: impl AsyncFnMut(u32)) {
+/// So many pairs of each, taking turns: `bare` takes the lease and gives it back on the bare driver. It is told the number of the
+/// round.
+async fn compare(what: &str, rounds: u32, store: &dyn LeaseStore, bare: impl AsyncFnMut(u32)) {
     let mut cycle = Cycle::new(store);
-    let (mut raw, mut ours) = (Samples::default(), Samples::default());
-    for round in 0..rounds + WARM_UP {
-        if round == WARM_UP {
-            (raw, ours) = (Samples::default(), Samples::default());
-        }
-        // What one leaves to be done, in a log or on a disk, falls to the other.
-        if round.is_multiple_of(2) {
-            timed(&mut raw, bare(round)).await;
-            timed(&mut ours, cycle.turn()).await;
-        } else {
-            timed(&mut ours, cycle.turn()).await;
-            timed(&mut raw, bare(round)).await;
-        }
-    }
+    let (raw, ours) = taking_turns(rounds, WARM_UP, bare, async |_| cycle.turn().await).await;
     report(what, &raw, &ours);
 }
 

@@ -5,6 +5,7 @@ use super::mongodb::client;
 use super::place::Place;
 use super::register::{Outcome, resource, term};
 use crate::figures::{Samples, judge, milliseconds};
+use crate::turns::taking_turns;
 use mongodb::bson::{Document, doc};
 use mongodb::{Client, ClientSession, Collection};
 use std::time::Instant;
@@ -19,18 +20,12 @@ pub async fn of_a_write(kind: Kind, rounds: u32) {
     let place = Place::start(kind).await;
     let (register, term) = (&*place.register, term(1));
     register.claim(&term).await.expect("the first term claims");
-    let (mut raw, mut ours) = (Samples::default(), Samples::default());
-    for round in 0..rounds + WARM_UP {
-        if round == WARM_UP {
-            (raw, ours) = (Samples::default(), Samples::default());
-        }
-        let (read, start) = (i64::from(round), Instant::now());
-        register.write_bare(read).expect("there is one").await;
-        raw.add(start.elapsed());
-        let start = Instant::now();
-        assert_eq!(register.write(&term, read).await, Outcome::Accepted);
-        ours.add(start.elapsed());
-    }
+    let bare = async |round| register.write_bare(i64::from(round)).expect("there is one").await;
+    let fenced = async |round| {
+        let outcome = register.write(&term, i64::from(round)).await;
+        assert_eq!(outcome, Outcome::Accepted);
+    };
+    let (raw, ours) = taking_turns(rounds, WARM_UP, bare, fenced).await;
     println!("  {rounds} writes of each, taking turns:");
     report("a write", &raw, &ours);
 }
@@ -53,36 +48,34 @@ pub async fn on_mongodb(uri: &str, rounds: u32) {
     println!("  a claim took {:.1} ms", milliseconds(claimed.elapsed()));
 
     let fenced = fence.documents(&resource(), &term(1), &accounts).await.unwrap();
-    let (mut raw, mut ours) = (Samples::default(), Samples::default());
-    for round in 0..rounds + WARM_UP {
-        if round == WARM_UP {
-            (raw, ours) = (Samples::default(), Samples::default());
-        }
-        let change = || doc! { "$inc": { "cents": 1_i64 } };
-        let start = Instant::now();
-        accounts.update_one(doc! { "_id": 1 }, change()).await.unwrap();
-        raw.add(start.elapsed());
-        let start = Instant::now();
-        fenced.update_one(doc! { "_id": 2 }, change()).await.unwrap();
-        ours.add(start.elapsed());
-    }
+    let change = || doc! { "$inc": { "cents": 1_i64 } };
+    let (raw, ours) = taking_turns(
+        rounds,
+        WARM_UP,
+        async |_| {
+            accounts.update_one(doc! { "_id": 1 }, change()).await.unwrap();
+        },
+        async |_| {
+            fenced.update_one(doc! { "_id": 2 }, change()).await.unwrap();
+        },
+    )
+    .await;
     report("update_one", &raw, &ours);
 
-    let (mut raw, mut ours) = (Samples::default(), Samples::default());
-    for round in 0..rounds + WARM_UP {
-        if round == WARM_UP {
-            (raw, ours) = (Samples::default(), Samples::default());
-        }
-        let start = Instant::now();
-        let mut session = begin(&client).await;
-        book(&accounts, &mut session).await;
-        raw.add(start.elapsed());
-        let start = Instant::now();
-        let mut session = begin(&client).await;
-        fence.enter(&mut session, &resource(), &term(1)).await.unwrap();
-        book(&accounts, &mut session).await;
-        ours.add(start.elapsed());
-    }
+    let (raw, ours) = taking_turns(
+        rounds,
+        WARM_UP,
+        async |_| {
+            let mut session = begin(&client).await;
+            book(&accounts, &mut session).await;
+        },
+        async |_| {
+            let mut session = begin(&client).await;
+            fence.enter(&mut session, &resource(), &term(1)).await.unwrap();
+            book(&accounts, &mut session).await;
+        },
+    )
+    .await;
     report("transaction", &raw, &ours);
 }
 

@@ -4,7 +4,8 @@ use super::bare::Bare;
 use super::place::Place;
 use crate::figures::{Samples, judge, milliseconds};
 use crate::server::Kind;
-use crate::store::{Cycle, timed};
+use crate::store::Cycle;
+use crate::turns::timed;
 use tenure::{LockManager, ReleaseOutcome};
 use tenure_testkit::Size;
 

@@ -60,8 +60,10 @@ sometimes! {
     OwnEarlierAttempt => "own-earlier-attempt", 1 in 10_000;
     /// An attempt came after a later one of its process, or after its own release.
     Superseded => "superseded", 1 in 10_000;
-    /// A holder learnt that it was asked to step down.
-    SteppedDownOnDemand => "stepped-down-on-demand", 1 in 1_000;
+    /// A holder learnt by a renewal that it was asked to step down.
+    WishToldByRenewal => "wish-told-by-a-renewal", 1 in 5_000;
+    /// A holder learnt by its watch that it was asked to step down.
+    WishToldByWatch => "wish-told-by-the-watch", 1 in 1_000;
     /// A term became doubtful.
     Doubted => "doubted", 1 in 100;
     /// A renewal ended a doubt.

@@ -7,6 +7,7 @@
 mod attempt_rotates;
 mod belief_is_sound;
 mod deadline_holds;
+mod doubt_comes_in_time;
 mod end_has_a_reason;
 mod engine_sleeps;
 mod exclusivity;
@@ -26,15 +27,19 @@ mod release_comes_last;
 mod release_is_prompt;
 mod renewal_is_inert;
 mod request_budget;
+mod retries;
 mod stuck_work_ends;
 mod tokens_rise;
 mod twin_is_told;
+mod wish_is_told;
+mod withdrawn_asks_no_more;
 
 pub use attempt_rotates::AttemptRotates;
 pub use belief_is_sound::{Believed, belief_is_sound};
 pub use deadline_holds::{
     Extension, authority_ends_at_the_deadline, belief_never_extends_late, late_grant_begins_no_term,
 };
+pub use doubt_comes_in_time::doubt_comes_in_time;
 pub use end_has_a_reason::{campaign_end_is_a_misconfiguration, end_has_a_reason, loss_ends_the_term};
 pub use engine_sleeps::engine_sleeps;
 pub use exclusivity::Exclusivity;
@@ -51,12 +56,15 @@ pub use one_attempt_per_token::OneAttemptPerToken;
 pub use one_believer::one_believer;
 pub use one_term_per_attempt::OneTermPerAttempt;
 pub use release_comes_last::ReleaseComesLast;
-pub use release_is_prompt::release_is_prompt;
+pub use release_is_prompt::{release_is_prompt, release_is_seen_through};
 pub use renewal_is_inert::{release_touches_only_its_term, renewal_is_inert};
 pub use request_budget::{Role, request_budget};
+pub use retries::{Pauses, Retries};
 pub use stuck_work_ends::stuck_work_ends;
 pub use tokens_rise::TokensRise;
 pub use twin_is_told::twin_is_told;
+pub use wish_is_told::wish_is_told;
+pub use withdrawn_asks_no_more::WithdrawnAsksNoMore;
 
 use crate::plan::Assumptions;
 
@@ -115,19 +123,25 @@ pub const LAWS: &[&Law] = &[
     &renewal_is_inert::LAW,
     &renewal_is_inert::RELEASE_LAW,
     &release_comes_last::LAW,
+    &wish_is_told::LAW,
     &end_has_a_reason::LAW,
     &end_has_a_reason::CAMPAIGN_LAW,
     &end_has_a_reason::LOSS_LAW,
     &once_each::LAW,
     &one_term_per_attempt::LAW,
     &nothing_is_left::LAW,
+    &withdrawn_asks_no_more::LAW,
     &twin_is_told::LAW,
     &liveness::OUTAGE_LAW,
+    &doubt_comes_in_time::LAW,
     &liveness::TAKEOVER_LAW,
     &liveness::STABILITY_LAW,
     &hint_is_followed::LAW,
     &release_is_prompt::LAW,
+    &release_is_prompt::PERSISTENCE_LAW,
+    &retries::RETRY_LAW,
     &request_budget::LAW,
+    &retries::PACE_LAW,
     &engine_sleeps::LAW,
     &no_request_outlasts::LAW,
     &observers_never_go_back::LAW,

@@ -6,10 +6,10 @@ use super::happening::Happening;
 use super::network::{Absence, Asked, Copied, Fate, Load};
 use super::process::{NEVER, Reach};
 use crate::faults::FaultKind;
-use crate::invariants::{Extension, Truth, loss_ends_the_term};
+use crate::invariants::{Extension, Truth, loss_ends_the_term, wish_is_told};
 use crate::plan::{Grants, NAMES_MAX, nanoseconds};
 use crate::sometimes::Sometimes;
-use tenure_core::{Acquired, Fault, Input, Operation, Renewed, Reply, StoreError};
+use tenure_core::{Acquired, Fault, Input, LeaseName, Operation, Renewed, Reply, StoreError, Wish};
 
 impl World<'_> {
     /// A request arrives at the store.
@@ -166,7 +166,9 @@ impl World<'_> {
     pub(super) fn answer(&mut self, slot: u8, asked: &Asked, reply: Reply) {
         let extensions = self.extensions(&asked.operation, &reply, asked.sent_local);
         let lost = self.terms_lost(slot, asked, &reply);
+        let wishes = self.wishes(slot, asked, &reply);
         self.note_answered_acquire(slot, asked, &reply);
+        self.note_failure(slot, asked, &reply);
         let request = asked.request;
         self.processes[usize::from(slot)].note_answer(request);
         self.step(slot, Input::Answer { request, reply }, &extensions);
@@ -177,6 +179,80 @@ impl World<'_> {
             }
             let believed = self.processes[usize::from(slot)].seats[index].believed.token;
             self.judge(loss_ends_the_term(token, believed));
+        }
+        for (index, token) in wishes.into_iter().enumerate().filter(|(_, token)| *token != 0) {
+            self.judge_wish(slot, index, token, Sometimes::WishToldByRenewal);
+        }
+    }
+
+    /// The tokens of the terms that a renewal's answer says are wished to end, 0 for none: as for those that are lost. Nor is one
+    /// told of what it knows already.
+    fn wishes(&mut self, slot: u8, asked: &Asked, reply: &Reply) -> [u64; NAMES_MAX] {
+        let mut wishes = [0; NAMES_MAX];
+        let (Operation::Renew(renewals), Reply::Renewed(results)) = (&asked.operation, reply) else {
+            return wishes;
+        };
+        for (renew, result) in renewals.iter().zip(results) {
+            let index = self.name_index(&renew.name);
+            let token = renew.token.number();
+            let wish = matches!(
+                result,
+                Ok(Renewed::Extended {
+                    wish: Wish::StepDown,
+                    ..
+                })
+            );
+            let is_news = self.processes[usize::from(slot)].seats[index].ending != token;
+            if wish && is_news && self.is_taken_in(slot, asked) {
+                wishes[index] = token;
+            }
+        }
+        wishes
+    }
+
+    /// The process was stepped with a wish that it did not know of.
+    pub(super) fn judge_wish(&mut self, slot: u8, index: usize, token: u64, how: Sometimes) {
+        let seat = &self.processes[usize::from(slot)].seats[index];
+        let (believed, ending) = (seat.believed.token, seat.ending);
+        if ending == token {
+            self.saw(how);
+        }
+        self.judge(wish_is_told(token, believed, ending));
+    }
+
+    /// Whether what was asked to take, to find or to give back a lease has failed.
+    fn note_failure(&mut self, slot: u8, asked: &Asked, reply: &Reply) {
+        if !self.is_taken_in(slot, asked) {
+            return;
+        }
+        let request = asked.request.number();
+        match (&asked.operation, reply) {
+            // An error that only a person can mend ends the campaign.
+            (Operation::Acquire(acquire), Reply::Acquired(result)) => {
+                let failed = result.as_ref().is_err_and(|error| !error.fault.is_final());
+                self.note_outcome(slot, &acquire.name, request, failed);
+            }
+            (Operation::Release(releases), Reply::Released(results)) => {
+                for (release, result) in releases.iter().zip(results) {
+                    self.note_outcome(slot, &release.name, request, result.is_err());
+                }
+            }
+            (Operation::Look(name), Reply::Looked(result)) => {
+                self.note_outcome(slot, name, request, result.is_err());
+            }
+            _ => {}
+        }
+    }
+
+    fn note_outcome(&mut self, slot: u8, name: &LeaseName, request: u64, failed: bool) {
+        let index = self.name_index(name);
+        let process = &mut self.processes[usize::from(slot)];
+        let local = process.clock.shown(self.now);
+        let retries = &mut process.seats[index].retries;
+        if failed {
+            retries.failed(request, local);
+        } else {
+            retries.answered(request);
         }
     }
 

@@ -2,12 +2,12 @@
 
 use super::World;
 use super::happening::Happening;
-use super::process::{Ending, NEVER};
+use super::process::{Ending, NEVER, SeatView};
 use crate::faults::FaultKind;
 use crate::invariants::{
     Believed, Extension, Verdict, belief_never_extends_late, campaign_end_is_a_misconfiguration,
-    end_has_a_reason, engine_sleeps, late_grant_begins_no_term, nothing_is_left, nothing_is_under_way,
-    release_is_prompt, stuck_work_ends, twin_is_told,
+    doubt_comes_in_time, end_has_a_reason, engine_sleeps, late_grant_begins_no_term, nothing_is_left,
+    nothing_is_under_way, release_is_prompt, release_is_seen_through, stuck_work_ends, twin_is_told,
 };
 use crate::plan::{NAMES_MAX, StoreKind, nanoseconds};
 use crate::sometimes::Sometimes;
@@ -73,7 +73,10 @@ impl World<'_> {
                     };
                     self.judge(settled);
                 }
-                Event::Departed { name, departure, .. } => self.heir_is_told(slot, name, departure),
+                Event::Departed { name, departure, .. } => {
+                    self.heir_is_told(slot, name, departure);
+                    self.judge_departure(slot, local, name, departure);
+                }
                 _ => {}
             }
             self.take_in(slot, local, event, extensions);
@@ -91,14 +94,41 @@ impl World<'_> {
         if wake != NEVER {
             self.judge(engine_sleeps(local, wake));
         }
-        for index in 0..self.names.len() {
-            let followed = self.processes[usize::from(slot)].seats[index]
-                .hints
-                .sleeps(local, wake);
-            self.judge(followed);
-        }
+        self.judge_sleep(slot, local, wake);
         self.processes[usize::from(slot)].wake_local = wake;
         self.plan_wake(slot);
+    }
+
+    /// Whether nothing that is to be done for a lease is slept through.
+    fn judge_sleep(&mut self, slot: u8, local: u64, wake: u64) {
+        let grace = nanoseconds(self.processes[usize::from(slot)].timing.grace());
+        for index in 0..self.names.len() {
+            let seat = &mut self.processes[usize::from(slot)].seats[index];
+            let followed = seat.hints.sleeps(local, wake);
+            let tried = seat.retries.sleeps(local, wake);
+            let (believed, doubted) = (seat.believed, seat.doubted);
+            let told = doubt_comes_in_time(believed, doubted == believed.token, grace, local, wake);
+            self.judge(followed);
+            self.judge(tried);
+            self.judge(told);
+        }
+    }
+
+    /// Whether who gives up giving a lease back had tried for as long as it mattered.
+    fn judge_departure(&mut self, slot: u8, local: u64, name: &LeaseName, departure: &Departure) {
+        let index = self.name_index(name);
+        let process = &mut self.processes[usize::from(slot)];
+        let retry_every = nanoseconds(process.timing.retry_every());
+        let seat = &mut process.seats[index];
+        let until = std::mem::take(&mut seat.left_until);
+        let failed = seat.retries.has_failed(local);
+        seat.retries.ends();
+        if let Departure::Unconfirmed { error, .. } = departure
+            && failed
+            && !error.fault.is_final()
+        {
+            self.judge(release_is_seen_through(local, retry_every, until));
+        }
     }
 
     /// Whether who leaves a lease gives it back in the same step.
@@ -165,15 +195,30 @@ impl World<'_> {
 
     /// Steps with something that grants nothing.
     pub(super) fn command(&mut self, slot: u8, command: Command) {
-        if let Command::Withdraw { name } = &command {
-            let (now, index) = (self.now, self.name_index(name));
-            let seat = &mut self.processes[usize::from(slot)].seats[index];
-            seat.hints.ends();
-            if seat.withdrew_at == 0 {
-                seat.withdrew_at = now;
+        let now = self.now;
+        match &command {
+            Command::Withdraw { name } => {
+                let seat = self.seat_of(slot, name);
+                seat.hints.ends();
+                // What is under way by now is looked for at once when it fails.
+                seat.retries.ends();
+                seat.wanted.ends();
+                if seat.withdrew_at == 0 {
+                    seat.withdrew_at = now;
+                }
             }
+            Command::Campaign { name, .. } | Command::HandOn { name, .. } => {
+                self.seat_of(slot, name).wanted.wants();
+            }
+            Command::StepDown { name, token } => self.seat_of(slot, name).ending = token.number(),
+            _ => {}
         }
         self.step(slot, Input::Command(command), &Extensions::default());
+    }
+
+    fn seat_of(&mut self, slot: u8, name: &LeaseName) -> &mut SeatView {
+        let index = self.name_index(name);
+        &mut self.processes[usize::from(slot)].seats[index]
     }
 
     pub(super) fn plan_wake(&mut self, slot: u8) {
@@ -292,11 +337,17 @@ impl World<'_> {
                 self.give_up_attempt(slot, &name);
                 self.campaign_later(slot, &name);
             }
-            Event::Doubted { .. } => self.saw(Sometimes::Doubted),
-            Event::Reassured { .. } => self.saw(Sometimes::Reassured),
+            Event::Doubted { name, token, .. } => {
+                self.seat_of(slot, &name).doubted = token.number();
+                self.saw(Sometimes::Doubted);
+            }
+            Event::Reassured { name, .. } => {
+                self.seat_of(slot, &name).doubted = 0;
+                self.saw(Sometimes::Reassured);
+            }
             Event::AskedToStepDown { name, token } => {
                 let index = self.name_index(&name);
-                self.saw(Sometimes::SteppedDownOnDemand);
+                self.processes[usize::from(slot)].seats[index].ending = token.number();
                 self.end_work_soon(slot, index, token.number());
             }
             Event::Departed { name, departure, .. } => {
@@ -328,6 +379,7 @@ impl World<'_> {
         let index = self.name_index(name);
         let seat = &mut self.processes[usize::from(slot)].seats[index];
         seat.hints.ends();
+        seat.retries.ends();
         seat.rotates.given_up();
     }
 
@@ -344,6 +396,8 @@ impl World<'_> {
         let told = seat.told.told(token);
         seat.rotates.began();
         seat.hints.ends();
+        seat.wanted.ends();
+        (seat.doubted, seat.ending) = (0, 0);
         seat.withdrew_at = 0;
         seat.release.began(token);
         if self.leases[index].tokens.promised() {
@@ -374,13 +428,18 @@ impl World<'_> {
             granted.sent_local + nanoseconds(process.timing.trust(ttl))
         });
         let left = seat.believed.until_local.min(granted).saturating_sub(local);
+        if matches!(cause, Cause::GivenBack) {
+            seat.left_until = seat.believed.until_local;
+        }
         // Work whose term ended under it stops at its next look at the authority: no release follows.
         seat.work.token = 0;
         seat.work.serial += 1;
         seat.work.ending = Ending::No;
         self.judge(once);
         let view = &self.leases[index];
-        if !view.forced.contains(&token) && !self.reads_may_lag() {
+        // Who reads the past may find no record yet; whatever term it finds there instead of its own is an earlier one.
+        let is_told = !self.reads_may_lag() || matches!(cause, Cause::Succeeded { .. });
+        if !view.forced.contains(&token) && is_told {
             let clock_ms = self.store.clock_ms(self.now);
             self.judge(end_has_a_reason(
                 cause,
@@ -402,55 +461,5 @@ impl World<'_> {
             let name = self.names[index].clone();
             self.campaign_later(slot, &name);
         }
-    }
-
-    /// The process wants the lease again, after a rest.
-    pub(super) fn campaign_later(&mut self, slot: u8, name: &LeaseName) {
-        let index = self.name_index(name);
-        let rest = self.plan.work.rest;
-        let process = &mut self.processes[usize::from(slot)];
-        let pause = if self.calm == super::Calm::Faults {
-            process.dice.below(rest)
-        } else {
-            process.dice.below(1_000_000)
-        };
-        let (instance, name) = (process.instance, u8::try_from(index).expect("few names"));
-        self.queue
-            .plan(self.now + pause, Happening::Campaigns { slot, instance, name });
-    }
-
-    pub(super) fn campaigns(&mut self, happening: Happening, slot: u8, instance: u32, name: u8) {
-        if self.absent(happening, slot, instance) {
-            return;
-        }
-        if self.now < self.lull_until {
-            let process = &mut self.processes[usize::from(slot)];
-            let at = self.lull_until + process.dice.below(self.plan.work.rest);
-            self.queue.plan(at, happening);
-            return;
-        }
-        let seat = &self.processes[usize::from(slot)].seats[usize::from(name)];
-        let progress_within = (seat.gate != 0).then(|| std::time::Duration::from_nanos(seat.gate));
-        let (name, note) = (self.names[usize::from(name)].clone(), self.note.clone());
-        self.command(
-            slot,
-            Command::Campaign {
-                name,
-                note,
-                progress_within,
-                max_hold: None,
-            },
-        );
-    }
-
-    pub(super) fn withdraws(&mut self, slot: u8, instance: u32, name: u8) {
-        let process = &self.processes[usize::from(slot)];
-        if !process.is(instance) || process.is_frozen(self.now) || self.calm != super::Calm::Faults {
-            return;
-        }
-        self.struck(crate::faults::FaultKind::Withdrawal);
-        let name = self.names[usize::from(name)].clone();
-        self.tell(|| format!("c{slot} withdraws its campaign for {name}"));
-        self.command(slot, Command::Withdraw { name });
     }
 }

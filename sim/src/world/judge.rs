@@ -176,8 +176,10 @@ impl World<'_> {
         holder: u64,
     ) {
         let term = (holder, release.token.number(), release.attempt.number());
+        // Before what belief says of it: whoever loses a term by another's release is to hear of the release.
+        let after = self.store.truth(index);
+        self.judge(release_touches_only_its_term(before, after, term));
         self.record_changed(index);
-        let after = self.leases[index].truth;
         if before != after {
             self.leases[index].exclusivity.vacated(term.1);
             let worked = self.processes.iter().any(|process| {
@@ -187,7 +189,6 @@ impl World<'_> {
                 self.saw(Sometimes::OrphanReleased);
             }
         }
-        self.judge(release_touches_only_its_term(before, after, term));
         self.outcome.trace(after.map_or(2, |after| after.token));
     }
 }

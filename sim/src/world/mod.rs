@@ -6,6 +6,7 @@
 mod arrival;
 mod befall;
 mod calm;
+mod campaigns;
 pub(crate) mod clock;
 mod driver;
 mod happening;

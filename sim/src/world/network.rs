@@ -6,8 +6,10 @@ use super::happening::Happening;
 use super::process::Reach;
 use super::talk::RoundMessage;
 use crate::faults::FaultKind;
-use crate::invariants::no_request_outlasts;
+use crate::invariants::{Pauses, no_request_outlasts};
 use crate::plan::{StoreKind, nanoseconds};
+use std::ops::RangeInclusive;
+use std::time::Duration;
 use tenure_core::{Operation, Reply, Request, RequestId};
 
 /// Something on its way to the store, and its reply on the way back.
@@ -130,7 +132,7 @@ impl Network {
 impl World<'_> {
     /// Sends a request, at the moment of the step that asked for it.
     pub(super) fn send(&mut self, slot: u8, local: u64, request: Request) {
-        self.watch_over(slot, &request);
+        self.watch_over(slot, local, &request);
         self.processes[usize::from(slot)].sent += 1;
         let asked = Asked {
             request: request.id,
@@ -175,7 +177,7 @@ impl World<'_> {
             .plan(self.now + on_the_way, Happening::Arrives { message: place });
     }
 
-    fn watch_over(&mut self, slot: u8, request: &Request) {
+    fn watch_over(&mut self, slot: u8, local: u64, request: &Request) {
         let process = &mut self.processes[usize::from(slot)];
         match &request.operation {
             Operation::Acquire(acquire) => {
@@ -186,7 +188,11 @@ impl World<'_> {
                     .asks(request.id.number(), request.give_up_at.as_nanos());
                 seat.asking_until = request.give_up_at.as_nanos();
                 let verdict = seat.rotates.asks(acquire.attempt.number());
+                let wanted = seat.wanted.asks(acquire.attempt.number());
+                let pauses = process.timing.back_off(u32::MAX);
                 self.judge(verdict);
+                self.judge(wanted);
+                self.watch_pace(slot, index, local, request, &pauses);
                 self.withdraw_soon(slot, index);
             }
             Operation::Renew(renewals) => {
@@ -212,10 +218,37 @@ impl World<'_> {
                     if self.leases[index].tokens.promised() {
                         self.judge(verdict);
                     }
+                    let pause = self.processes[usize::from(slot)].timing.retry_every();
+                    self.watch_pace(slot, index, local, request, &(pause..=pause));
                 }
             }
-            Operation::Look(_) => {}
+            Operation::Look(name) => {
+                let pause = process.timing.retry_every();
+                let index = self.name_index(name);
+                // What a try has left is looked for at once when it has failed.
+                self.processes[usize::from(slot)].seats[index].retries.ends();
+                self.watch_pace(slot, index, local, request, &(pause..=pause));
+            }
         }
+    }
+
+    /// Whether it does not ask again too soon after a failure; if this fails, too, such a pause is due.
+    fn watch_pace(
+        &mut self,
+        slot: u8,
+        index: usize,
+        local: u64,
+        request: &Request,
+        pauses: &RangeInclusive<Duration>,
+    ) {
+        let pauses = Pauses {
+            least: nanoseconds(*pauses.start()),
+            most: nanoseconds(*pauses.end()),
+        };
+        let retries = &mut self.processes[usize::from(slot)].seats[index].retries;
+        let (number, give_up_at) = (request.id.number(), request.give_up_at.as_nanos());
+        let paced = retries.asks(number, give_up_at, pauses, local);
+        self.judge(paced);
     }
 
     fn is_lost_on_the_way(&mut self, slot: u8) -> bool {

@@ -4,7 +4,8 @@ use super::clock::Clock;
 use super::happening::Happening;
 use crate::chance::Chance;
 use crate::invariants::{
-    AttemptRotates, Believed, HintIsFollowed, ObserversNeverGoBack, OnceEach, ReleaseComesLast,
+    AttemptRotates, Believed, HintIsFollowed, ObserversNeverGoBack, OnceEach, ReleaseComesLast, Retries,
+    WithdrawnAsksNoMore,
 };
 use crate::plan::NAMES_MAX;
 use tenure_core::{CandidateId, Engine, RequestId, Sightings, Timing};
@@ -103,6 +104,14 @@ pub(crate) struct SeatView {
     pub(crate) release: ReleaseComesLast,
     pub(crate) told: ObserversNeverGoBack,
     pub(crate) hints: HintIsFollowed,
+    pub(crate) retries: Retries,
+    pub(crate) wanted: WithdrawnAsksNoMore,
+    /// The term that it was told to doubt; 0 for none.
+    pub(crate) doubted: u64,
+    /// The term that it was asked to end, or ends by itself; 0 for none.
+    pub(crate) ending: u64,
+    /// Until when the term that it gives back would have been believed in, by the process's clock; 0 for none.
+    pub(crate) left_until: u64,
     /// When its campaign was first told to withdraw, in real time; 0 if it was not.
     pub(crate) withdrew_at: u64,
     /// When it gives up the request that it asked for the lease by, by the process's clock; 0 if that was answered.

@@ -7,6 +7,7 @@ use super::process::{Reach, WatchState};
 use crate::faults::FaultKind;
 use crate::invariants::loss_ends_the_term;
 use crate::plan::nanoseconds;
+use crate::sometimes::Sometimes;
 use tenure_core::{Change, FencingToken, Input, WatchEvent};
 
 impl World<'_> {
@@ -130,7 +131,8 @@ impl World<'_> {
             return;
         }
         let (index, seen) = (usize::from(name), token);
-        let before = self.processes[usize::from(slot)].seats[index].believed.token;
+        let seat = &self.processes[usize::from(slot)].seats[index];
+        let (before, ending) = (seat.believed.token, seat.ending);
         let name = self.names[index].clone();
         let token = FencingToken::new(token).ok();
         let event = WatchEvent::Changed { name, change, token };
@@ -146,6 +148,9 @@ impl World<'_> {
         // Tokens only rise: a greater one began later, so that whoever is told of it leads no more.
         if change == Change::Taken && seen > believed && self.leases[index].tokens.promised() {
             self.judge(loss_ends_the_term(before, believed));
+        }
+        if change == Change::Asked && seen == before && seen != ending {
+            self.judge_wish(slot, index, seen, Sometimes::WishToldByWatch);
         }
     }
 }

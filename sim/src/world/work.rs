@@ -13,6 +13,9 @@ use crate::register::{Access, Accessed, Subject, Verb};
 use crate::sometimes::Sometimes;
 use tenure_core::{Authority, Command, FencingToken, Horizon, Leases, Moment, Term, horizon};
 
+/// How many of a thousand withdrawals that are due when a term is given back are of what is wanted again meanwhile.
+const WITHDRAWN_DURING_RELEASE_PER_MILLE: u64 = 300;
+
 impl World<'_> {
     pub(super) fn begin_work(&mut self, slot: u8, index: usize, token: u64, local: u64) {
         let (now, plan) = (self.now, self.plan);
@@ -368,6 +371,12 @@ impl World<'_> {
         let process = &mut self.processes[usize::from(slot)];
         if early || process.dice.below(1_000) >= self.plan.work.hands_on_per_mille {
             self.command(slot, Command::WorkEnded { name, token });
+            let process = &mut self.processes[usize::from(slot)];
+            if process.arms.withdraw > 0 && process.dice.per_mille(WITHDRAWN_DURING_RELEASE_PER_MILLE) {
+                process.arms.withdraw = 0;
+                let name = u8::try_from(index).expect("few names");
+                self.wanted_meanwhile(slot, instance, name, 1_000);
+            }
             return;
         }
         let seat = &process.seats[index];

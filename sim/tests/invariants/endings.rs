@@ -158,3 +158,28 @@ fn stuck_work_that_leads_on_is_a_breach() {
     sound(stuck_work_ends(1_600, 1_000, 100, 200, 300));
     broken(stuck_work_ends(1_601, 1_000, 100, 200, 300), "stuck-work-ends");
 }
+
+#[test]
+fn a_doubt_that_comes_late_is_a_breach() {
+    let law = "doubt-comes-in-time";
+    sound(doubt_comes_in_time(believed(10, 1_000), false, 200, 700, 800));
+    broken(
+        doubt_comes_in_time(believed(10, 1_000), false, 200, 700, 801),
+        law,
+    );
+    broken(
+        doubt_comes_in_time(believed(10, 1_000), false, 200, 800, 900),
+        law,
+    );
+    sound(doubt_comes_in_time(believed(10, 1_000), true, 200, 800, 1_000));
+    sound(doubt_comes_in_time(believed(10, 1_000), false, 0, 900, 1_000));
+    sound(doubt_comes_in_time(believed(0, 0), false, 200, 900, 5_000));
+}
+
+#[test]
+fn a_wish_that_its_holder_is_not_told_is_a_breach() {
+    sound(wish_is_told(10, 10, 10));
+    broken(wish_is_told(10, 10, 9), "wish-is-told");
+    sound(wish_is_told(10, 0, 9));
+    sound(wish_is_told(10, 11, 9));
+}

@@ -6,6 +6,7 @@ mod belief;
 mod endings;
 mod hints;
 mod records;
+mod retries;
 
 use std::time::Duration;
 use tenure_core::{Attempt, FencingToken, Lease};

@@ -39,6 +39,18 @@ fn a_change_of_a_held_lease_is_a_breach() {
 }
 
 #[test]
+fn an_earlier_attempt_that_takes_what_a_later_one_had_is_a_breach_whatever_became_of_that() {
+    let (before, after) = (truth(1, 10, 2, 1_000), truth(1, 11, 1, 2_000));
+    let law = "no-change-without-cause";
+    broken(no_change_without_cause(Some(before), Some(after), 1_000), law);
+    let released = Truth {
+        released: true,
+        ..before
+    };
+    broken(no_change_without_cause(Some(released), Some(after), 500), law);
+}
+
+#[test]
 fn a_renewal_that_revives_or_changes_is_a_breach() {
     let law = "renewal-is-inert";
     let (before, after) = (truth(1, 10, 1, 1_000), truth(1, 10, 1, 2_000));

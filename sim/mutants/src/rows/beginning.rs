@@ -150,4 +150,20 @@ pub(super) const ROWS: &[Row] = &[
             "now.after(Duration::from_secs(1_000_000))",
         )],
     },
+    Row {
+        name: "withdrawal is forgotten while an earlier term is given back",
+        catalogue: &[21, 27],
+        guarantee: "G13",
+        why: "whoever was to wait for the end of its release is called off, and begins all the same: a lease that nobody wants",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(CAMPAIGN, "leaving.then = None", "()")],
+    },
+    Row {
+        name: "withdrawal is forgotten while an earlier try is looked for",
+        catalogue: &[21, 27],
+        guarantee: "G13",
+        why: "wanted again and called off again before the look has ended: a lease that nobody wants",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(CAMPAIGN, "search.then = None", "()")],
+    },
 ];

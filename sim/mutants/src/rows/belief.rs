@@ -6,6 +6,7 @@ const AUTHORITY: &str = "core/src/authority.rs";
 const CAMPAIGN: &str = "core/src/engine/campaign.rs";
 const DUE: &str = "core/src/engine/due.rs";
 const ENGINE: &str = "core/src/engine/mod.rs";
+const SEAT: &str = "core/src/engine/seat.rs";
 const TERM: &str = "core/src/engine/term.rs";
 
 pub(super) const ROWS: &[Row] = &[
@@ -103,6 +104,18 @@ pub(super) const ROWS: &[Row] = &[
             TERM,
             "self.end(name, cause, actions);",
             "drop(cause); term.renew_at = now.after(self.timing.retry_every);",
+        )],
+    },
+    Row {
+        name: "doubt comes when hardly any time is left",
+        catalogue: &[66],
+        guarantee: "G15",
+        why: "the work that was to end within the grace has an eighth of it: it is cut off in the middle",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            SEAT,
+            "self.until.before(grace)",
+            "self.until.before(grace / 8)",
         )],
     },
 ];

@@ -6,6 +6,8 @@ const CAMPAIGN: &str = "core/src/engine/campaign.rs";
 const DEPARTURE: &str = "core/src/engine/departure.rs";
 const ENGINE: &str = "core/src/engine/mod.rs";
 const HEIR: &str = "core/src/engine/heir.rs";
+const HINT: &str = "core/src/engine/hint.rs";
+const TERM: &str = "core/src/engine/term.rs";
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -80,5 +82,49 @@ pub(super) const ROWS: &[Row] = &[
             "campaign.heir_of.take()",
             "campaign.heir_of.take().filter(|_| false)",
         )],
+    },
+    Row {
+        name: "release that failed is not tried again",
+        catalogue: &[27],
+        guarantee: "G17",
+        why: "one lost answer, and all wait for the ttl",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            DEPARTURE,
+            "now.after(retry_every) < leaving.give_up_at",
+            "false",
+        )],
+    },
+    Row {
+        name: "release that failed is tried again when it no longer matters",
+        catalogue: &[27],
+        guarantee: "G17",
+        why: "the second try is made when the lease is over: all wait for the ttl",
+        first: Checker::Simulator,
+        edits: &[Edit::statement(
+            DEPARTURE,
+            "leaving.next_at = now.after(retry_every);",
+            "leaving.next_at = leaving.give_up_at;",
+        )],
+    },
+    Row {
+        name: "wish is not heard from a renewal",
+        catalogue: &[51],
+        guarantee: "G10",
+        why: "a holder whose watch is away is never told that it is to leave",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            TERM,
+            "wish == Wish::StepDown && term.ending_since.is_none()",
+            "false",
+        )],
+    },
+    Row {
+        name: "wish is not heard from the watch",
+        catalogue: &[53],
+        guarantee: "G10",
+        why: "the holder leaves only at its next renewal",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(HINT, "term.ending_since.is_none()", "false")],
     },
 ];

@@ -276,4 +276,16 @@ pub(super) const ROWS: &[Row] = &[
              record.asked",
         )],
     },
+    Row {
+        name: "earlier attempt takes what is free",
+        catalogue: &[21],
+        guarantee: "G8",
+        why: "a request that a later one has overtaken takes the lease when that was given back: it is nobody's for a ttl",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            RULES,
+            LATE,
+            "released && record.attempt == request.attempt",
+        )],
+    },
 ];

@@ -3,6 +3,7 @@
 use crate::{Checker, Edit, Row};
 
 const CAMPAIGN: &str = "core/src/engine/campaign.rs";
+const ENGINE: &str = "core/src/engine/mod.rs";
 const HINT: &str = "core/src/engine/hint.rs";
 const SEATS: &str = "core/src/engine/seats.rs";
 
@@ -89,6 +90,18 @@ pub(super) const ROWS: &[Row] = &[
             HINT,
             "campaign.next_at = campaign.next_at.min(at);",
             "drop(at);",
+        )],
+    },
+    Row {
+        name: "campaign that failed asks again at once",
+        catalogue: &[71],
+        guarantee: "G18",
+        why: "a store that refuses is asked without a pause by everybody (a herd that keeps it down)",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            ENGINE,
+            "self.dice.between(*pauses.start(), *pauses.end())",
+            "self.dice.between(Duration::from_millis(1), *pauses.start() / 8)",
         )],
     },
 ];

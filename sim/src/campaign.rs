@@ -15,6 +15,8 @@ use std::time::Duration;
 pub enum Target {
     /// After this many leader-terms, and the seeds that are under way then.
     Terms(u64),
+    /// After this many leader-terms with every assumption, and the seeds that are under way then.
+    SoundTerms(u64),
     /// After this many seeds.
     Seeds(u64),
 }
@@ -77,16 +79,19 @@ const SOUND_PER_MILLE: u64 = 800;
 const LAPSED_PER_MILLE: u64 = 20;
 
 impl Totals {
+    /// Terms for which every assumption held: two leaders break a promise there.
+    #[must_use]
+    pub fn sound_terms(&self) -> u64 {
+        self.terms - self.fence_only_terms
+    }
+
     /// Every count that is below its floor.
     #[must_use]
     pub fn below_floor(&self) -> Vec<Floor> {
         let faults = self.faults.below_floor(self.terms);
         let sights = self.sights.below_floor(self.terms);
         let per_mille = |terms: u64| terms * 1_000 / self.terms.max(1);
-        let (sound, lapsed) = (
-            per_mille(self.terms - self.fence_only_terms),
-            per_mille(self.lapsed_terms),
-        );
+        let (sound, lapsed) = (per_mille(self.sound_terms()), per_mille(self.lapsed_terms));
         let mut below: Vec<Floor> = faults
             .into_iter()
             .map(|(kind, count)| Floor::Fault(kind, count))
@@ -182,6 +187,7 @@ impl Campaign {
 struct Course {
     next: AtomicU64,
     terms: AtomicU64,
+    sound_terms: AtomicU64,
     stopped: AtomicBool,
     done: AtomicU64,
 }
@@ -205,7 +211,13 @@ fn work(options: &CampaignOptions, course: &Course) -> Totals {
         let plan = Plan::of_seed(seed, &options.edit);
         let outcome = World::new(&plan, options.edit.keep.as_deref(), None).run();
         let terms = course.terms.fetch_add(outcome.terms, Ordering::Relaxed) + outcome.terms;
-        let enough = matches!(options.target, Target::Terms(wanted) if terms >= wanted);
+        let sound = outcome.terms - outcome.fence_only_terms;
+        let sound = course.sound_terms.fetch_add(sound, Ordering::Relaxed) + sound;
+        let enough = match options.target {
+            Target::Terms(wanted) => terms >= wanted,
+            Target::SoundTerms(wanted) => sound >= wanted,
+            Target::Seeds(_) => false,
+        };
         if enough || outcome.violation.is_some() {
             course.stopped.store(true, Ordering::Relaxed);
         }

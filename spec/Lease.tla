@@ -194,7 +194,13 @@ StandBy(p) ==
 \* campaign.rs: acquired. Only a new attempt can help.
 TryAnew(p) ==
     /\ answer[p].is = "superseded"
-    /\ EndTerm(p, attempt[p] + 1)
+    /\ IF Broken = "superseded_is_taken_for_granted"
+       THEN /\ Answered(p)
+            /\ phase' = [phase EXCEPT ![p] = "term"]
+            /\ token' = [token EXCEPT ![p] = last]
+            /\ left'  = [left EXCEPT ![p] = Trust]
+            /\ UNCHANGED <<attempt, offset>>
+       ELSE EndTerm(p, attempt[p] + 1)
     /\ UNCHANGED <<store, net>>
 
 \* term.rs: extended. Belief is what was granted last, also where that is less, and
@@ -270,8 +276,10 @@ LiveTo(p) ==
 ApplyAcquire(m) ==
     LET own == rec.holder = m.from
         sameAttempt == rec.attempt = m.attempt \/ Broken = "attempts_not_compared"
+        overtaken ==
+            rec.attempt > m.attempt /\ Broken # "an_earlier_attempt_takes_what_is_free"
     IN  IF ~LiveTo(m.from)
-        THEN IF own /\ (rec.attempt > m.attempt \/ (rec.released /\ sameAttempt))
+        THEN IF own /\ (overtaken \/ (rec.released /\ sameAttempt))
              THEN Refuse(m, "superseded")
              ELSE Grant(m)
         ELSE IF own /\ sameAttempt
@@ -417,6 +425,13 @@ NoChangeWithoutCause ==
            /\ [kind |-> "release", from |-> rec.holder,
                attempt |-> rec.attempt, token |-> rec.token] \in net
         \/ rec'.holder = rec.holder /\ rec'.attempt > rec.attempt]_vars
+
+\* G5, G13: a process gets the lease by no attempt before its last one, and by that
+\* one not again after its release.
+NoAttemptComesBack ==
+    [][Granted /\ rec'.holder = rec.holder =>
+        \/ rec'.attempt > rec.attempt
+        \/ rec'.attempt = rec.attempt /\ ~rec.released]_vars
 
 \* G9 (I10): a term that is over in the store never lives again.
 RenewalInert ==

@@ -24,10 +24,12 @@ const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connect
      'Innodb_redo_log_enabled', 'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', \
      'Rpl_semi_sync_source_clients')";
 /// Replicas that read the binary log; and, not zero for whoever has the privilege `PROCESS`, without which MySQL shows none: then
-/// sessions of others are seen, or the privilege itself.
+/// sessions of others are seen, or the privilege itself: the role's own, as whoever may read `mysql.*` sees everybody's.
 const REPLICAS: &str = "SELECT COUNT(IF(shown.COMMAND LIKE 'Binlog Dump%', 1, NULL)), \
      COUNT(IF(shown.USER <> SUBSTRING_INDEX(USER(), '@', 1), 1, NULL)) \
-     + (SELECT COUNT(*) FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'PROCESS') \
+     + (SELECT COUNT(*) FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'PROCESS' AND GRANTEE = CONCAT('\'', \
+     REPLACE(LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1), \
+     '\'', '\'\''), '\'@\'', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '\'')) \
      FROM information_schema.PROCESSLIST shown";
 /// Servers that a newer MySQL follows, which has no status that says so: of a group, its members are no such. Seen by who may
 /// read the table.
@@ -92,6 +94,7 @@ impl Site {
         }
         if server.is_in_group() {
             let member = self.seen(MEMBER).await?;
+            server.hidden |= member.is_none();
             server.member = member.map(|row| text(&row, 0).unwrap_or("OFFLINE").to_owned());
         }
         Ok(server)

@@ -221,6 +221,17 @@ async fn role_that_may_not_see_replicas_of_mysql_is_told_so_and_what_would_show_
         }
         assert_eq!(durability(user).await, Durability::Safe);
     }
+    if primary.family() == SqlFamily::Mysql {
+        // It sees that others have the privilege, which is none of its own.
+        let reads_all =
+            "CREATE USER reader IDENTIFIED BY 'x'; GRANT SELECT, INSERT, UPDATE, EXECUTE ON *.* TO reader";
+        scratch.sql(reads_all).await;
+        let told = durability("reader").await;
+        assert!(
+            matches!(told, Durability::FenceOnly(why) if why.contains("GRANT PROCESS")),
+            "{told:?}"
+        );
+    }
     let _replica = primary.replica(&[]).await.unwrap();
     let told = durability("one").await;
     assert!(

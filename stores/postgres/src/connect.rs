@@ -23,14 +23,15 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 /// Oldest server on which all tests were run. In 12 no table in partitions can have the trigger for rows that parts of parts need.
 const SERVER_VERSION_MIN: i32 = 130_000;
 
-/// What is asked of a server once; none of it needs a privilege, but how a standby follows is shown to `pg_monitor` alone. Who
+/// What is asked of a server once; none of it needs a privilege, but how a standby follows is shown to `pg_monitor` alone (null). Who
 /// makes a copy, keeps the log (known by the name that its program gives itself), or reads a logical stream, will not be
 /// promoted, and is no standby.
 const SERVER: &str = "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), \
      current_setting('transaction_read_only'), current_setting('server_encoding'), current_setting('fsync'), \
      current_setting('full_page_writes'), current_setting('synchronous_standby_names'), standbys.followers, standbys.asynchronous, \
-     pg_catalog.version() FROM \
-     (SELECT count(*) AS followers, count(*) FILTER (WHERE sync_state = 'async') AS asynchronous FROM pg_stat_replication r \
+     pg_catalog.version(), standbys.hidden FROM \
+     (SELECT count(*) AS followers, count(*) FILTER (WHERE sync_state = 'async') AS asynchronous, \
+      count(*) FILTER (WHERE sync_state IS NULL) AS hidden FROM pg_stat_replication r \
       WHERE coalesce(state IN ('startup', 'catchup', 'streaming'), true) \
       AND coalesce(application_name NOT IN ('pg_receivewal', 'pg_basebackup', 'barman_receive_wal'), true) \
       AND NOT EXISTS (SELECT FROM pg_replication_slots WHERE active_pid = r.pid AND slot_type = 'logical')) standbys";
@@ -265,6 +266,8 @@ struct Server {
     standbys: i64,
     /// Those that are known to follow asynchronously.
     asynchronous: i64,
+    /// Those of which this role is not shown how they follow.
+    hidden: i64,
     /// Its name and version.
     words: String,
 }
@@ -289,6 +292,7 @@ impl Server {
             standbys: row.try_get(7).ok()?,
             asynchronous: row.try_get(8).ok()?,
             words: row.try_get(9).ok()?,
+            hidden: row.try_get(10).ok()?,
         })
     }
 
@@ -302,6 +306,12 @@ impl Server {
             return Durability::FenceOnly(
                 "a standby follows asynchronously: a fail-over to it can take acknowledged leases back, and two may lead; \
                  name each in synchronous_standby_names",
+            );
+        }
+        if self.hidden > 0 {
+            return Durability::FenceOnly(
+                "this role is not shown whether a standby follows asynchronously: a fail-over to such a one can take acknowledged \
+                 leases back, and two may lead; GRANT pg_monitor to the role",
             );
         }
         Durability::Safe

@@ -173,7 +173,7 @@ impl Dial {
     /// Passes by an address of another cluster.
     async fn log_in(&self, host: usize, config: Config) -> Result<(Dialled, Option<IpAddr>), StoreError> {
         let dialled = self.greet(host, &config).await?;
-        let checked = self.cluster.check(&self.place_at(host, &config), dialled.told);
+        let checked = self.cluster.admit(&self.place_at(host, &config), dialled.told);
         checked.map_err(|why| self.failed(Fault::AnotherStore, host, why))?;
         Ok((dialled, address_of(&config)))
     }

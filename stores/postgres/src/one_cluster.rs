@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::task::Poll;
 use std::time::Duration;
 use tenure_core::{Fault, Finding, StoreError};
-use tenure_remote::findings::{bad, good};
+use tenure_remote::findings::{bad, good, warning};
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::error::SqlState;
@@ -40,7 +40,19 @@ impl OneCluster {
         self.0.get().copied()
     }
 
-    /// Whether a host may be of it, which is known from the first on that says so. Why not, otherwise. Who may not say it is not judged.
+    /// Whether a host may be asked that has just been greeted: where the number is known, each has to say its own. All servers of a
+    /// cluster have the same rights, so that one of ours says it as the first one did.
+    pub(crate) fn admit(&self, host: &str, told: Option<Told>) -> Result<(), String> {
+        match (told, self.number()) {
+            (None, Some(ours)) => Err(format!(
+                "{host} does not say which cluster it is of, and whoever was connected to first is of {ours}: another would have a \
+                 leader of its own; {WAY_OUT}, and GRANT EXECUTE ON FUNCTION pg_control_system() to this role where it was revoked"
+            )),
+            (told, _) => self.check(host, told),
+        }
+    }
+
+    /// Whether a host may be of it, by what it has said, which is known from the first on that says so. Why not, otherwise.
     pub(crate) fn check(&self, host: &str, told: Option<Told>) -> Result<(), String> {
         let Some(Told { cluster: theirs, .. }) = told else {
             return Ok(());
@@ -148,10 +160,19 @@ impl Dial {
             .filter(|(host, config)| !self.is_latest(*host, config));
         let looks = others.map(async |(host, config)| {
             let greeted = timeout_at(until, self.greet(*host, config)).await;
-            let told = greeted.ok().and_then(Result::ok).and_then(|dialled| dialled.told);
-            self.cluster.check(&self.place_at(*host, config), told).err()
+            let dialled = greeted.ok()?.ok()?;
+            let admitted = self.cluster.admit(&self.place_at(*host, config), dialled.told);
+            admitted.err()
         });
         join_all(looks).await.into_iter().flatten().collect()
+    }
+
+    /// Nothing where the server has said it.
+    pub(crate) fn examine_cluster(&self) -> Option<Finding> {
+        let detail = "the role may not ask which one it is: another at this address would not be noticed";
+        let repair = "GRANT EXECUTE ON FUNCTION pg_control_system() to it";
+        let is_hidden = self.cluster.number().is_none();
+        is_hidden.then(|| warning("cluster", detail, repair))
     }
 
     /// # Errors

@@ -1,9 +1,11 @@
 //! Hosts of one URL that are no primary and its standbys, and who may not ask what they are.
-use crate::common::{Scratch, request, seconds, take};
+use crate::common::{PATIENCE, Scratch, request, seconds, take};
+use crate::exchanged::nothing_is_written_at;
 use tenure_conformance::asking::finding;
-use tenure_core::{Fault, FenceError, Verdict};
+use tenure_conformance::strangers::exchange;
+use tenure_core::{Fault, FenceError, LeaseStore as _, Verdict};
 use tenure_postgres::{PostgresFence, PostgresStore};
-use tenure_testkit::{FaultProxy, Postgres, in_one_of};
+use tenure_testkit::{FaultProxy, Postgres, eventually_async, in_one_of};
 
 /// Each is a primary, set up for leases, and would give each of them away.
 #[tokio::test]
@@ -67,4 +69,35 @@ async fn role_that_may_not_ask_for_the_cluster_keeps_leases() {
     let url = scratch.url_on(&format!("postgres://service@{address},{address}/postgres"), "");
     let store = PostgresStore::connect(&url).await.unwrap();
     take(&store, &request("job", "holder", seconds(300))).await;
+}
+
+/// A cluster's servers have the same rights: one that does not say what ours has said is none of them.
+#[tokio::test]
+async fn server_that_may_not_say_its_cluster_is_refused_where_ours_is_known() {
+    let ours = Scratch::new().await;
+    let silent = Postgres::start().await.unwrap();
+    PostgresStore::init(&ours.url_on(&silent.uri(), ""))
+        .await
+        .unwrap();
+    let proxy = FaultProxy::postgres(Postgres::shared().await.address()).unwrap();
+    let url = ours.url_on(&format!("postgres://service@{}/postgres", proxy.address()), "");
+    let role =
+        "DO $$ BEGIN CREATE ROLE service LOGIN SUPERUSER; EXCEPTION WHEN duplicate_object THEN NULL; END $$";
+    ours.sql(role).await;
+    // A superuser there could not be kept from it.
+    let role = format!(
+        "CREATE ROLE service LOGIN; GRANT ALL ON SCHEMA {0} TO service; GRANT ALL ON ALL TABLES IN SCHEMA {0} TO service; \
+         REVOKE ALL ON FUNCTION pg_control_system() FROM PUBLIC",
+        ours.schema
+    );
+    Postgres::execute_at(&silent.uri(), &role).await.unwrap();
+    let store = PostgresStore::connect(&url).await.unwrap();
+    exchange(&proxy, silent.address()).await;
+    let refused = eventually_async(PATIENCE, "that it is refused", async || {
+        let refused = store.acquire(&request("job", "holder", seconds(300))).await.err();
+        refused.filter(|error| error.message.contains("does not say which cluster"))
+    })
+    .await;
+    assert!(refused.message.contains("GRANT EXECUTE"), "{refused}");
+    nothing_is_written_at(&silent, &ours).await;
 }

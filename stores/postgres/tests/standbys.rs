@@ -95,6 +95,28 @@ async fn asynchronous_standby_beside_a_synchronous_one_is_for_the_fence_alone() 
     );
 }
 
+/// As the role of the README's set-up, unless it is given what the declaration asks for.
+#[tokio::test]
+async fn standby_of_which_the_role_is_not_shown_how_it_follows_is_for_the_fence_alone() {
+    let (primary, _standby, both) = pair().await;
+    let run = async |sql: &str| Postgres::execute_at(&primary.uri(), sql).await.unwrap();
+    run("CREATE ROLE lean LOGIN; GRANT USAGE ON SCHEMA tenure TO lean; GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA tenure \
+         TO lean; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tenure TO lean")
+    .await;
+    let declared = async || {
+        let url = both.replace("postgres://postgres@", "postgres://lean@");
+        let store = PostgresStore::connect(&url).await.unwrap();
+        store.traits().durability
+    };
+    let durability = declared().await;
+    assert!(
+        matches!(durability, Durability::FenceOnly(why) if why.contains("GRANT pg_monitor")),
+        "{durability:?}"
+    );
+    run("GRANT pg_monitor TO lean").await;
+    assert_eq!(declared().await, Durability::Safe);
+}
+
 /// What keeps the server's log is no standby, also where none is named: there is nobody to fail over to.
 #[tokio::test]
 async fn keeper_of_the_log_is_no_standby() {

@@ -79,6 +79,7 @@ impl Site {
         });
         findings.extend(self.examine_standbys().await);
         findings.extend(self.dial.examine_hosts().await);
+        findings.extend(self.dial.examine_cluster());
         findings.extend(self.dial.url.examine_encryption());
         findings.extend(self.examine_settings().await);
         findings.extend(self.examine_left_open().await);

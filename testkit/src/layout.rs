@@ -19,6 +19,13 @@ pub fn servers_dir() -> PathBuf {
     }
 }
 
+/// Whether `TESTS_WITHOUT` names this: what the machine is known not to give, and whose tests are left out.
+#[must_use]
+pub fn is_left_out(need: &str) -> bool {
+    let without = env::var("TESTS_WITHOUT").unwrap_or_default();
+    without.split(',').any(|known| known.trim() == need)
+}
+
 fn workspace_root() -> &'static Path {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package

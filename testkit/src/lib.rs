@@ -16,6 +16,7 @@
 //! | an etcd, alone or a cluster of three, whose members can be killed, frozen and restarted | [`Etcd`] |
 //! | a MariaDB server, or a MySQL in its place, that can be killed, frozen and restarted | [`Mariadb`] |
 //! | a network that delays, cuts, swallows and repeats | [`FaultProxy`] |
+//! | servers of a cluster that are cut from each other | [`Network`] |
 //! | a host that is gone | [`VanishedHost`] |
 //! | a file system that a program serves | [`served_by_a_program`] |
 //! | a disk that fails to sync | [`on_a_disk_that_fails_to_sync`] |
@@ -46,6 +47,7 @@ mod eventually;
 pub mod fetch;
 mod fuse;
 mod layout;
+mod network;
 mod ports;
 mod process;
 mod proxy;
@@ -61,7 +63,8 @@ pub use disk::on_a_disk_that_fails_to_sync;
 pub use error::Error;
 pub use eventually::{Attempt, eventually, eventually_async, in_one_of};
 pub use fuse::served_by_a_program;
-pub use layout::{FETCH_COMMAND, servers_dir};
+pub use layout::{FETCH_COMMAND, is_left_out, servers_dir};
+pub use network::Network;
 pub use ports::free_port;
 pub use process::{Line, Process, Stream, is_alive};
 pub use proxy::{Counts, Fault, FaultProxy, RequestFault};

@@ -9,6 +9,7 @@ mod fault_proxy_bytes;
 mod mariadb;
 mod mongod;
 mod nats;
+mod network;
 mod postgres;
 mod process;
 mod redis;

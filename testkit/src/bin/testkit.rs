@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tenure_testkit::fetch::{
-    Apt, OtherPostgres, fetch, fetch_etcd, fetch_faketime, fetch_mysql, fetch_nats, fetch_older_nats,
-    fetch_other_etcd, fetch_other_mariadb, fetch_other_postgres, fetch_other_redis, fetch_promtool,
-    fetch_redis,
+    Apt, OtherPostgres, fetch, fetch_etcd, fetch_faketime, fetch_mysql, fetch_nats, fetch_nftables,
+    fetch_older_nats, fetch_other_etcd, fetch_other_mariadb, fetch_other_postgres, fetch_other_redis,
+    fetch_promtool, fetch_redis,
 };
 use tenure_testkit::{Error, ReplicaSet, Size, block_on, mongod_program};
 
@@ -56,6 +56,7 @@ fn all(apt: Apt) -> Result<PathBuf, Error> {
     fetch_etcd()?;
     fetch_nats(apt)?;
     fetch_faketime()?;
+    fetch_nftables()?;
     Ok(mongod)
 }
 

@@ -7,3 +7,4 @@ mod spawner;
 
 pub use guard::{Process, is_alive};
 pub use output::{Line, Stream};
+pub(crate) use spawner::spawn as spawn_child;

@@ -14,7 +14,7 @@ use super::death::die_with_parent;
 type Order = (Command, Sender<io::Result<Child>>);
 
 /// Spawns a command whose process the kernel kills when this process ends, however it ends.
-pub(super) fn spawn(mut command: Command) -> io::Result<Child> {
+pub(crate) fn spawn(mut command: Command) -> io::Result<Child> {
     static ORDERS: OnceLock<Sender<Order>> = OnceLock::new();
     let orders = ORDERS.get_or_init(|| {
         let (orders, inbox) = mpsc::channel::<Order>();

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::locate::etcd_program;
 use crate::error::Error;
 use crate::eventually::poll_until;
+use crate::network::Network;
 use crate::ports::free_port;
 use crate::process::Process;
 use crate::scratch::{ScratchDir, copy_folder};
@@ -33,6 +34,8 @@ pub struct EtcdOptions {
     pub settings: Vec<String>,
     /// PEM files of a certificate and its key: clients then connect over TLS, and the kit cannot ask for them.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// What is between the members, where it can be cut.
+    pub network: Option<Network>,
 }
 
 impl EtcdOptions {
@@ -43,6 +46,13 @@ impl EtcdOptions {
             members: Members::Three,
             ..EtcdOptions::default()
         }
+    }
+
+    /// The same with members that can be cut from each other.
+    #[must_use]
+    pub fn on(mut self, network: &Network) -> EtcdOptions {
+        self.network = Some(network.clone());
+        self
     }
 
     /// With these settings, as they stand on a command line.
@@ -176,6 +186,9 @@ impl Etcd {
         command.args(["--heartbeat-interval", "50", "--election-timeout", "500"]);
         command.args(member.joining);
         command.args(&self.options.settings);
+        if let Some(network) = &self.options.network {
+            network.join(&mut command, &[member.client_port, member.peer_port])?;
+        }
         member.process = Some(Process::spawn(command)?);
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::redis::RedisBuild;
 use crate::error::Error;
@@ -12,6 +13,9 @@ pub(crate) const FAKETIME_FOLDER: &str = "faketime";
 
 /// Where Galera is unpacked.
 pub(crate) const GALERA_FOLDER: &str = "galera";
+
+/// Where nftables is unpacked.
+pub(crate) const NFTABLES_FOLDER: &str = "nftables";
 
 /// Finds `mongod`: `TESTKIT_MONGOD`, else what `fetch` installed, else the search path.
 ///
@@ -86,6 +90,30 @@ pub fn galera_library() -> Result<PathBuf, Error> {
         false => fetched,
     };
     find("libgalera_smm.so", "TESTKIT_GALERA", found)
+}
+
+/// A command that runs `nft`, by which the kernel is told what to drop: `TESTKIT_NFT`, else what `fetch` unpacked, else the system's.
+///
+/// # Errors
+/// As [`mongod_program`].
+pub(crate) fn nft_command() -> Result<Command, Error> {
+    let folder = servers_dir().join(NFTABLES_FOLDER).join("usr");
+    let fetched = folder.join("sbin/nft");
+    let systems = Path::new("/usr/sbin/nft");
+    let found = match systems.is_file() && !fetched.is_file() {
+        true => systems,
+        false => &fetched,
+    };
+    let program = find("nft", "TESTKIT_NFT", found.to_owned())?;
+    let mut command = Command::new(&program);
+    if program == fetched {
+        // Below the folder of the machine's architecture.
+        let libraries = std::fs::read_dir(folder.join("lib")).ok().into_iter().flatten();
+        let libraries: Vec<PathBuf> = libraries.flatten().map(|folder| folder.path()).collect();
+        let joined = env::join_paths(libraries);
+        command.env("LD_LIBRARY_PATH", joined.unwrap_or_default());
+    }
+    Ok(command)
 }
 
 fn find(program: &'static str, variable: &str, fetched: PathBuf) -> Result<PathBuf, Error> {

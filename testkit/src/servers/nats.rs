@@ -12,6 +12,7 @@ use super::locate::nats_program;
 use super::small_disk::SmallDisk;
 use crate::error::Error;
 use crate::eventually::poll_until;
+use crate::network::Network;
 use crate::ports::free_port;
 use crate::process::Process;
 use crate::scratch::ScratchDir;
@@ -25,6 +26,8 @@ pub struct NatsOptions {
     pub settings: String,
     /// The size of a disk of its own, in bytes; without one it is on the machine's.
     pub disk_bytes: Option<u64>,
+    /// What is between it and the others of its cluster, where it can be cut.
+    pub network: Option<Network>,
 }
 
 impl Default for NatsOptions {
@@ -34,6 +37,7 @@ impl Default for NatsOptions {
             jetstream: Some(String::new()),
             settings: String::new(),
             disk_bytes: None,
+            network: None,
         }
     }
 }
@@ -55,6 +59,13 @@ impl NatsOptions {
         self
     }
 
+    /// The same of servers that can be cut from each other.
+    #[must_use]
+    pub fn on(mut self, network: &Network) -> NatsOptions {
+        self.network = Some(network.clone());
+        self
+    }
+
     /// The same with these further lines of configuration.
     #[must_use]
     pub fn with(mut self, settings: &str) -> NatsOptions {
@@ -68,6 +79,8 @@ pub struct NatsServer {
     options: NatsOptions,
     pub(super) name: String,
     port: u16,
+    /// Where the others of its cluster reach it.
+    pub(super) cluster_port: Option<u16>,
     monitor_port: u16,
     // Before the folder: fields are dropped in this order, and a running server would write into the folder.
     process: Option<Process>,
@@ -100,6 +113,7 @@ impl NatsServer {
             options,
             name: name.to_owned(),
             port: free_port(),
+            cluster_port: None,
             monitor_port: free_port(),
             process: None,
             disk: None,
@@ -135,6 +149,10 @@ impl NatsServer {
             None => Command::new(program),
         };
         command.arg("--config").arg(file);
+        if let Some(network) = &self.options.network {
+            let ports: Vec<u16> = [self.port].into_iter().chain(self.cluster_port).collect();
+            network.join(&mut command, &ports)?;
+        }
         self.process = Some(Process::spawn(command)?);
         Ok(())
     }

@@ -41,12 +41,20 @@ impl NatsCluster {
     async fn launch(options: &NatsOptions) -> Result<NatsCluster, Error> {
         let ports: Vec<u16> = (0..SERVERS).map(|_| free_port()).collect();
         let at = |port: &u16| format!("127.0.0.1:{port}");
-        let (together, last) = ports.split_at(SERVERS - 1);
-        let ways = together
-            .iter()
-            .map(|port| FaultProxy::bytes(at(port)))
-            .collect::<Result<Vec<_>, _>>()?;
-        let way_to = |place: usize| ways.get(place).map(|way| way.address().to_string());
+        // Where the network between them is cut, nobody stands in their ways.
+        let is_direct = options.network.is_some();
+        let (together, last) = ports.split_at(if is_direct { SERVERS } else { SERVERS - 1 });
+        let ways = match is_direct {
+            true => Vec::new(),
+            false => together
+                .iter()
+                .map(|port| FaultProxy::bytes(at(port)))
+                .collect::<Result<Vec<_>, _>>()?,
+        };
+        let way_to = |place: usize| match is_direct {
+            true => ports.get(place).map(at),
+            false => ways.get(place).map(|way: &FaultProxy| way.address().to_string()),
+        };
         let mut servers = Vec::new();
         for (place, port) in ports.iter().enumerate() {
             let listed = |addresses: Vec<String>| {
@@ -74,6 +82,7 @@ impl NatsCluster {
             );
             let settings = format!("{cluster}{}", options.settings);
             let mut server = NatsServer::new(&format!("scratch-{place}"), options.clone().with(&settings));
+            server.cluster_port = Some(*port);
             server.spawn()?;
             servers.push(server);
         }
@@ -102,7 +111,7 @@ impl NatsCluster {
         &mut self.servers
     }
 
-    /// Cuts the last server off from the others. Its clients reach it as ever.
+    /// Cuts the last server off from the others, where they are on no [`Network`](crate::Network). Its clients reach it as ever.
     pub fn cut_off_the_last(&self) {
         for way in &self.ways {
             way.set(Fault::Refuse);

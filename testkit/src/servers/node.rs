@@ -16,6 +16,7 @@ use super::locate::mongod_program;
 use super::users::{User, connection_string};
 use crate::error::Error;
 use crate::eventually::poll_until;
+use crate::network::Network;
 use crate::ports::free_port;
 use crate::process::Process;
 use crate::runtime::on_runtime;
@@ -34,6 +35,8 @@ pub(crate) struct NodeOptions {
     pub(crate) clock: Option<ServerClock>,
     /// Its certificate with its key, and the roots of its clients' certificates: who encrypts must show one.
     pub(crate) tls: Option<(String, String)>,
+    /// What is between it and the others, where it can be cut.
+    pub(crate) network: Option<Network>,
 }
 
 pub(crate) struct Node {
@@ -137,6 +140,9 @@ impl Node {
                 command.arg("--auth");
             }
             (false, _) => {}
+        }
+        if let Some(network) = &self.options.network {
+            network.join(&mut command, &[self.port])?;
         }
         Ok(command)
     }

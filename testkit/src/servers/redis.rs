@@ -11,6 +11,7 @@ use super::clock::ServerClock;
 use super::locate::redis_program;
 use crate::error::Error;
 use crate::eventually::poll_until;
+use crate::network::Network;
 use crate::ports::{free_port, free_port_with};
 use crate::process::Process;
 use crate::scratch::ScratchDir;
@@ -36,6 +37,8 @@ pub struct RedisOptions {
     pub password: Option<String>,
     /// A clock of its own, for [`Valkey`](RedisBuild::Valkey) alone; without one it has this machine's.
     pub clock: Option<ServerClock>,
+    /// What is between it and others, where it can be cut.
+    pub network: Option<Network>,
 }
 
 impl RedisOptions {
@@ -52,6 +55,13 @@ impl RedisOptions {
     #[must_use]
     pub fn durable() -> RedisOptions {
         RedisOptions::with("--appendonly yes --appendfsync always")
+    }
+
+    /// The same of a server that can be cut from others on this network.
+    #[must_use]
+    pub fn on(mut self, network: &Network) -> RedisOptions {
+        self.network = Some(network.clone());
+        self
     }
 
     /// The same with another server.
@@ -163,6 +173,9 @@ impl RedisServer {
             command.args(["--requirepass", password]);
         }
         command.args(&self.options.settings);
+        if let Some(network) = &self.options.network {
+            network.join(&mut command, &[self.port])?;
+        }
         Ok(command)
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::redis::{RedisOptions, RedisServer, Role};
 use crate::error::Error;
 use crate::eventually::poll_until;
+use crate::network::Network;
 
 /// A Redis primary, its replica, and three sentinels, killed and cleaned up on drop.
 ///
@@ -24,16 +25,32 @@ impl RedisSentinels {
     /// # Errors
     /// [`Error::NotInstalled`], or why a server did not start.
     pub async fn start() -> Result<RedisSentinels, Error> {
-        let primary = RedisServer::start(RedisOptions::with("--repl-diskless-sync-delay 0")).await?;
+        RedisSentinels::launch(None).await
+    }
+
+    /// The same of five that can be cut from each other.
+    ///
+    /// # Errors
+    /// As [`start`](RedisSentinels::start).
+    pub async fn on(network: &Network) -> Result<RedisSentinels, Error> {
+        RedisSentinels::launch(Some(network)).await
+    }
+
+    async fn launch(network: Option<&Network>) -> Result<RedisSentinels, Error> {
+        let with = |settings: &str| RedisOptions {
+            network: network.cloned(),
+            ..RedisOptions::with(settings)
+        };
+        let primary = RedisServer::start(with("--repl-diskless-sync-delay 0")).await?;
         let of_primary = format!(
             "--replicaof 127.0.0.1 {} --repl-diskless-sync-delay 0",
             primary.port()
         );
-        let replica = RedisServer::start(RedisOptions::with(&of_primary)).await?;
+        let replica = RedisServer::start(with(&of_primary)).await?;
         let sentinels = [
-            sentinel(&primary).await?,
-            sentinel(&primary).await?,
-            sentinel(&primary).await?,
+            sentinel(&primary, with("")).await?,
+            sentinel(&primary, with("")).await?,
+            sentinel(&primary, with("")).await?,
         ];
         let set = RedisSentinels {
             servers: [primary, replica],
@@ -58,6 +75,12 @@ impl RedisSentinels {
     #[must_use]
     pub fn servers(&mut self) -> &mut [RedisServer; 2] {
         &mut self.servers
+    }
+
+    /// Where the sentinels listen.
+    #[must_use]
+    pub fn sentinels(&self) -> [String; 3] {
+        self.sentinels.each_ref().map(RedisServer::address)
     }
 
     async fn wait_until_complete(&self) -> Result<(), Error> {
@@ -98,14 +121,14 @@ impl RedisSentinels {
     }
 }
 
-async fn sentinel(primary: &RedisServer) -> Result<RedisServer, Error> {
+async fn sentinel(primary: &RedisServer, options: RedisOptions) -> Result<RedisServer, Error> {
     let name = RedisSentinels::PRIMARY;
     let configuration = format!(
         "sentinel monitor {name} 127.0.0.1 {} 2\nsentinel down-after-milliseconds {name} 1000\n\
          sentinel failover-timeout {name} 5000\n",
         primary.port()
     );
-    RedisServer::start_as(Role::Sentinel { configuration }, RedisOptions::default()).await
+    RedisServer::start_as(Role::Sentinel { configuration }, options).await
 }
 
 /// They learn of each other by messages that are sent every two seconds.

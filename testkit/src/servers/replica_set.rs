@@ -11,6 +11,7 @@ use super::node::{COMMAND_TIMEOUT, Node, NodeOptions, PROBE_TIMEOUT};
 use super::users::{User, connection_string};
 use crate::error::Error;
 use crate::eventually::poll_until;
+use crate::network::Network;
 
 /// How many nodes a replica set has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,20 @@ impl ReplicaSet {
             ..NodeOptions::default()
         };
         let set = ReplicaSet::launch(size, options).await?;
+        set.wait_until_complete().await?;
+        Ok(set)
+    }
+
+    /// As [`start`](ReplicaSet::start), of three nodes that can be cut from each other.
+    ///
+    /// # Errors
+    /// As [`start`](ReplicaSet::start).
+    pub async fn on(network: &Network) -> Result<ReplicaSet, Error> {
+        let options = NodeOptions {
+            network: Some(network.clone()),
+            ..NodeOptions::default()
+        };
+        let set = ReplicaSet::launch(Size::Three, options).await?;
         set.wait_until_complete().await?;
         Ok(set)
     }

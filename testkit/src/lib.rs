@@ -64,7 +64,7 @@ pub use error::Error;
 pub use eventually::{Attempt, eventually, eventually_async, in_one_of};
 pub use fuse::served_by_a_program;
 pub use layout::{FETCH_COMMAND, is_left_out, servers_dir};
-pub use network::Network;
+pub use network::{Cut, Network};
 pub use ports::free_port;
 pub use process::{Line, Process, Stream, is_alive};
 pub use proxy::{Counts, Fault, FaultProxy, RequestFault};

@@ -25,6 +25,17 @@ pub struct Network {
     table: Arc<Mutex<Table>>,
 }
 
+/// What is cut of a member that is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Everything between it and the others.
+    Both,
+    /// What it sends: it hears their requests, and its answers are lost.
+    WhatItSends,
+    /// What is sent to it: its requests arrive, and the answers are lost.
+    WhatItHears,
+}
+
 /// Rules of the kernel, owned by a program.
 struct Table {
     name: String,
@@ -126,27 +137,21 @@ impl Network {
         Ok(())
     }
 
-    /// Drops whatever one member sends to another; what comes back passes. Both are given by an address at which they listen.
-    ///
-    /// # Panics
-    /// When one of them is no member.
-    pub fn cut(&self, from: &str, to: &str) {
-        let mut table = self.table();
-        let cut = (table.known(from), table.known(to));
-        table.cuts.insert(cut);
-        table.rewrite();
-    }
-
-    /// Drops whatever a member sends to the others, and they to it.
+    /// Drops this between a member and all others.
     ///
     /// # Panics
     /// When it is no member.
-    pub fn cut_off(&self, member: &str) {
+    pub fn cut_off(&self, member: &str, cut: Cut) {
         let mut table = self.table();
         let alone = table.known(member);
         let others: Vec<u16> = table.members.iter().map(|other| other.ports[0]).collect();
         for other in others.into_iter().filter(|other| *other != alone) {
-            table.cuts.extend([(alone, other), (other, alone)]);
+            if cut != Cut::WhatItHears {
+                table.cuts.insert((alone, other));
+            }
+            if cut != Cut::WhatItSends {
+                table.cuts.insert((other, alone));
+            }
         }
         table.rewrite();
     }
@@ -177,6 +182,7 @@ impl Table {
             .ports[0]
     }
 
+    /// Has the kernel do as the cuts say.
     fn rewrite(&mut self) {
         self.write(Vec::new())
             .expect("the kernel took rules like these before");

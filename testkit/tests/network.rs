@@ -3,7 +3,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
-use tenure_testkit::{Network, RedisOptions, RedisServer, eventually};
+use tenure_testkit::{Cut, Network, RedisOptions, RedisServer, eventually};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -40,7 +40,7 @@ async fn servers_that_are_cut_from_each_other_answer_their_clients_and_go_on_whe
         return;
     };
     let (primary, replica) = pair(&network).await;
-    network.cut_off(&primary.address());
+    network.cut_off(&primary.address(), Cut::Both);
     assert!(!confirmed(&primary, "SET key one"));
     // What is asked of the one that is cut off arrives, so this answer is not just early.
     assert_eq!(replica.ask("GET key").expect("it answers"), "$-1");
@@ -58,7 +58,7 @@ async fn a_cut_of_one_way_lets_pass_what_goes_the_other() {
         return;
     };
     let (primary, replica) = pair(&network).await;
-    network.cut(&replica.address(), &primary.address());
+    network.cut_off(&replica.address(), Cut::WhatItSends);
     assert!(
         !confirmed(&primary, "SET key one"),
         "what confirms it does not come back"
@@ -69,7 +69,7 @@ async fn a_cut_of_one_way_lets_pass_what_goes_the_other() {
     network.heal();
     eventually(SOON, "it is confirmed", || confirmed(&primary, "SET warm 2"));
     // The other way, on a connection that the replica has begun.
-    network.cut(&primary.address(), &replica.address());
+    network.cut_off(&replica.address(), Cut::WhatItHears);
     assert!(!confirmed(&primary, "SET other two"));
     assert_eq!(replica.ask("GET other").expect("it answers"), "$-1");
     network.heal();
@@ -82,7 +82,7 @@ async fn networks_beside_each_other_do_not_meet_and_leave_nothing() {
         return;
     };
     let ((primary, replica), (beside, _its_replica)) = (pair(&one).await, pair(&other).await);
-    one.cut_off(&primary.address());
+    one.cut_off(&primary.address(), Cut::Both);
     eventually(SOON, "it is confirmed", || confirmed(&beside, "SET key one"));
     assert!(!confirmed(&primary, "SET key one"));
     let names = [format!("{one:?}"), format!("{other:?}")];

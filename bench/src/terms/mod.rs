@@ -13,6 +13,7 @@ pub use processes::serve;
 use clap::ValueEnum;
 use std::process::ExitCode;
 use tenure_conformance::terms::Seen;
+use tenure_testkit::Network;
 
 /// Where the leases are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -81,10 +82,10 @@ pub async fn measure(deployments: &[Deployment], terms: u64) -> ExitCode {
     let all = Deployment::value_variants();
     let named = if deployments.is_empty() { all } else { deployments };
     println!(
-        "| deployment | terms | seconds | network faults | killed | frozen | while a network was silent | unknown outcomes | terms given again | renewals | \
+        "| deployment | terms | seconds | network faults | killed | frozen | cut off | while a network was silent | unknown outcomes | terms given again | renewals | \
          two believers, lost terms (where not promised) | duplicate tokens | violations |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     let mut code = ExitCode::SUCCESS;
     for deployment in named {
         let seen = deployment.run(terms).await;
@@ -96,16 +97,24 @@ pub async fn measure(deployments: &[Deployment], terms: u64) -> ExitCode {
     code
 }
 
+/// What is between members that can be cut from each other; none, and why, where this is not root.
+fn network() -> Option<Network> {
+    Network::new()
+        .inspect_err(|error| eprintln!("no member is cut off from the others: {error}"))
+        .ok()
+}
+
 /// One row, and what is wrong.
 fn report(deployment: Deployment, seen: &Seen) {
     println!(
-        "| {} | {} | {:.0} | {} | {} | {} | {} | {} | {} | {} | {} | **{}** | **{}** |",
+        "| {} | {} | {:.0} | {} | {} | {} | {} | {} | {} | {} | {} | {} | **{}** | **{}** |",
         deployment.shown(),
         seen.terms,
         seen.took.as_secs_f64(),
         seen.faults.network,
         seen.faults.killed,
         seen.faults.frozen,
+        seen.faults.cut_off,
         seen.faults.overlaps,
         seen.unknown,
         seen.again,

@@ -1,12 +1,13 @@
 //! MongoDB's replica set of three. Its members tell clients where the others are, past any proxy: so some processes have a
 //! proxy that is led to the primary, as a name is, and the others ask the set itself.
 
+use super::network;
 use mongodb::Client;
 use mongodb::bson::doc;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::mongodb::MongoStore;
-use tenure_conformance::terms::{Campaign, Deployment, Process, Promise, Seen, run};
+use tenure_conformance::terms::{Between, Campaign, Deployment, Process, Promise, Seen, run};
 use tenure_testkit::{FaultProxy, ReplicaSet, Size};
 
 /// Processes with a proxy.
@@ -21,34 +22,44 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long one look may take.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(1);
 
-struct Set(ReplicaSet);
+struct Set {
+    set: ReplicaSet,
+    between: Option<Between>,
+}
 
 impl Deployment for Set {
     fn members(&self) -> usize {
-        self.0.size()
+        self.set.size()
     }
 
     fn kill(&mut self, member: usize) {
-        self.0.kill(member);
+        self.set.kill(member);
     }
 
     async fn restart(&mut self, member: usize) {
-        self.0.restart(member).await.expect("it starts again");
+        self.set.restart(member).await.expect("it starts again");
     }
 
     fn freeze(&mut self, member: usize) {
-        self.0.freeze(member);
+        self.set.freeze(member);
     }
 
     fn thaw(&mut self, member: usize) {
-        self.0.thaw(member);
+        self.set.thaw(member);
+    }
+
+    fn between(&self) -> Option<Between> {
+        self.between.clone()
     }
 }
 
 pub async fn measure(terms: u64) -> Seen {
-    let set = ReplicaSet::start(Size::Three)
-        .await
-        .expect("three nodes of mongod");
+    let network = network();
+    let started = match &network {
+        Some(network) => ReplicaSet::on(network).await,
+        None => ReplicaSet::start(Size::Three).await,
+    };
+    let set = started.expect("three nodes of mongod");
     let primary = set.primary().await.expect("a primary");
     let mut processes = Vec::new();
     for number in 0..BEHIND_PROXIES + BESIDE_THEM {
@@ -82,7 +93,11 @@ pub async fn measure(terms: u64) -> Seen {
         .flat_map(|process| process.ways.clone())
         .collect();
     let following = tokio::spawn(follow(set.uri(), set.address(primary), ways));
-    let seen = run(&campaign, &mut Set(set), processes).await;
+    let between = network.map(|network| Between {
+        network,
+        members: (0..set.size()).map(|node| set.address(node)).collect(),
+    });
+    let seen = run(&campaign, &mut Set { set, between }, processes).await;
     following.abort();
     seen
 }

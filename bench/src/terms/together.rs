@@ -1,5 +1,6 @@
 //! Deployments of several servers that a store knows all of, each process behind a proxy to each.
 
+use super::network;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::LeaseStore;
@@ -7,7 +8,7 @@ use tenure::contract::StoreError;
 use tenure::etcd::EtcdStore;
 use tenure::nats::NatsStore;
 use tenure::redis::QuorumStore;
-use tenure_conformance::terms::{Campaign, Deployment, Process, Promise, Seen, run};
+use tenure_conformance::terms::{Between, Campaign, Deployment, Process, Promise, Seen, run};
 use tenure_testkit::{
     Etcd, EtcdOptions, FaultProxy, NatsCluster, NatsOptions, RedisOptions, RedisServer, eventually_async,
 };
@@ -98,35 +99,44 @@ pub async fn redis_quorum(terms: u64) -> Seen {
     run(&campaign, &mut Quorum(servers), processes).await
 }
 
-struct EtcdCluster(Etcd);
+struct EtcdCluster {
+    servers: Etcd,
+    between: Option<Between>,
+}
 
 impl Deployment for EtcdCluster {
     fn members(&self) -> usize {
-        self.0.size()
+        self.servers.size()
     }
 
     fn kill(&mut self, member: usize) {
-        self.0.kill(member);
+        self.servers.kill(member);
     }
 
     async fn restart(&mut self, member: usize) {
-        self.0.restart(member).await.expect("it starts again");
+        self.servers.restart(member).await.expect("it starts again");
     }
 
     fn freeze(&mut self, member: usize) {
-        self.0.freeze(member);
+        self.servers.freeze(member);
     }
 
     fn thaw(&mut self, member: usize) {
-        self.0.thaw(member);
+        self.servers.thaw(member);
+    }
+
+    fn between(&self) -> Option<Between> {
+        self.between.clone()
     }
 }
 
 /// Nothing is repeated there.
 pub async fn etcd(terms: u64) -> Seen {
-    let cluster = Etcd::start(EtcdOptions::three())
-        .await
-        .expect("a cluster of etcd");
+    let options = EtcdOptions {
+        network: network(),
+        ..EtcdOptions::three()
+    };
+    let cluster = Etcd::start(options.clone()).await.expect("a cluster of etcd");
     let addresses: Vec<String> = (0..cluster.size())
         .map(|member| cluster.address(member))
         .collect();
@@ -151,10 +161,21 @@ pub async fn etcd(terms: u64) -> Seen {
         harmed_max: 1,
         harm_time_max: Duration::from_secs(3),
     };
-    run(&campaign, &mut EtcdCluster(cluster), processes).await
+    let between = options.network.map(|network| Between {
+        network,
+        members: addresses,
+    });
+    let mut cluster = EtcdCluster {
+        servers: cluster,
+        between,
+    };
+    run(&campaign, &mut cluster, processes).await
 }
 
-struct Servers(NatsCluster);
+struct Servers {
+    cluster: NatsCluster,
+    between: Option<Between>,
+}
 
 impl Deployment for Servers {
     fn members(&self) -> usize {
@@ -162,29 +183,36 @@ impl Deployment for Servers {
     }
 
     fn kill(&mut self, member: usize) {
-        self.0.servers()[member].kill();
+        self.cluster.servers()[member].kill();
     }
 
     async fn restart(&mut self, member: usize) {
-        let server = &mut self.0.servers()[member];
+        let server = &mut self.cluster.servers()[member];
         server.restart().await.expect("it starts again");
     }
 
     fn freeze(&mut self, member: usize) {
-        self.0.servers()[member].freeze();
+        self.cluster.servers()[member].freeze();
     }
 
     fn thaw(&mut self, member: usize) {
-        self.0.servers()[member].thaw();
+        self.cluster.servers()[member].thaw();
+    }
+
+    fn between(&self) -> Option<Between> {
+        self.between.clone()
     }
 }
 
 const NATS_SERVERS: usize = 3;
 
 pub async fn nats_cluster(terms: u64) -> Seen {
-    let mut cluster = NatsCluster::start(NatsOptions::durable())
-        .await
-        .expect("a cluster of NATS");
+    let options = NatsOptions {
+        network: network(),
+        ..NatsOptions::durable()
+    };
+    let started = NatsCluster::start(options.clone()).await;
+    let mut cluster = started.expect("a cluster of NATS");
     let campaign = Campaign {
         terms,
         promise: Promise::Exclusion,
@@ -205,5 +233,9 @@ pub async fn nats_cluster(terms: u64) -> Seen {
         async |url| NatsStore::connect(url).await,
     )
     .await;
-    run(&campaign, &mut Servers(cluster), processes).await
+    let between = options.network.map(|network| Between {
+        network,
+        members: addresses,
+    });
+    run(&campaign, &mut Servers { cluster, between }, processes).await
 }

@@ -4,7 +4,7 @@ use super::{Campaign, Deployment, pick, random, random_place, random_time};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_testkit::{Fault, FaultProxy, RequestFault};
+use tenure_testkit::{Cut, Fault, FaultProxy, RequestFault};
 use tokio::sync::Notify;
 
 /// A way is slower by at most this, in each direction.
@@ -28,16 +28,29 @@ pub struct Faults {
     pub killed: u64,
     /// Members that were frozen.
     pub frozen: u64,
+    /// Members that were cut off from the others, one way or both, and still answered their clients.
+    pub cut_off: u64,
     /// How often members were harmed while a network was silent, or slow.
     pub overlaps: u64,
 }
 
 impl Faults {
-    /// Whether members were harmed often enough, and beside faults of the network where there are networks.
-    pub(super) fn are_enough(&self, campaign: &Campaign, has_networks: bool) -> bool {
+    /// Whether members were harmed often enough, each way that there is, and beside faults of the network where there are networks.
+    pub(super) fn are_enough(&self, campaign: &Campaign, can_be: Possible) -> bool {
         let least = campaign.harms_min();
-        self.killed.min(self.frozen) >= least && (!has_networks || self.overlaps >= least)
+        self.killed.min(self.frozen) >= least
+            && (!can_be.cut_off || self.cut_off >= least)
+            && (!can_be.struck || self.overlaps >= least)
     }
+}
+
+/// What can be done to a deployment, beside killing and freezing its members.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Possible {
+    /// Processes have networks.
+    pub(super) struck: bool,
+    /// There is a network between the members.
+    pub(super) cut_off: bool,
 }
 
 /// What befalls the networks and the members, beside each other, until it is over.
@@ -45,6 +58,7 @@ pub(super) struct Storm<'a> {
     campaign: &'a Campaign,
     /// Those that can be struck.
     networks: Vec<&'a [Arc<FaultProxy>]>,
+    can_be: Possible,
     faults: Cell<Faults>,
     is_silent: Cell<bool>,
     is_harmed: Cell<bool>,
@@ -54,11 +68,16 @@ pub(super) struct Storm<'a> {
 }
 
 impl<'a> Storm<'a> {
-    pub(super) fn new(campaign: &'a Campaign, networks: &'a [Vec<Arc<FaultProxy>>]) -> Self {
+    pub(super) fn new(
+        campaign: &'a Campaign,
+        networks: &'a [Vec<Arc<FaultProxy>>],
+        can_be: Possible,
+    ) -> Self {
         let networks = networks.iter().map(Vec::as_slice);
         Self {
             campaign,
             networks: networks.filter(|ways| !ways.is_empty()).collect(),
+            can_be,
             faults: Cell::default(),
             is_silent: Cell::default(),
             is_harmed: Cell::default(),
@@ -73,10 +92,10 @@ impl<'a> Storm<'a> {
 
     /// Whether enough was done to show something.
     pub(super) fn has_done_enough(&self) -> bool {
-        let (faults, has_networks) = (self.faults(), !self.networks.is_empty());
+        let faults = self.faults();
         let ways = self.networks.iter().copied().flatten();
         let all_struck = faults.network >= STRIKES_MAX || unstruck(self.campaign, ways).is_empty();
-        faults.are_enough(self.campaign, has_networks) && (!has_networks || all_struck)
+        faults.are_enough(self.campaign, self.can_be) && (!self.can_be.struck || all_struck)
     }
 
     /// Nothing more begins.
@@ -160,14 +179,19 @@ impl<'a> Storm<'a> {
         }
     }
 
-    /// Freezes and kills members that stand beside each other, and lets them go on and starts them again.
+    /// Freezes, kills and cuts off members that stand beside each other, and lets them go on, starts them again and heals the cuts.
     async fn harm_once(&self, deployment: &mut impl Deployment) {
         let (members, first) = (deployment.members(), random_place(deployment.members()));
         let count = 1 + random_place(self.campaign.harmed_max.min(members));
-        let (mut killed, mut frozen) = (Vec::new(), Vec::new());
+        let (mut killed, mut frozen, mut cut_off) = (Vec::new(), Vec::new(), 0);
         for member in (0..count).map(|step| (first + step) % members) {
-            match random(2) {
-                0 => {
+            match (random(3), deployment.between()) {
+                (0, Some(between)) => {
+                    let cuts = [Cut::Both, Cut::WhatItSends, Cut::WhatItHears];
+                    between.network.cut_off(&between.members[member], *pick(&cuts));
+                    cut_off += 1;
+                }
+                _ if random(2) == 0 => {
                     deployment.kill(member);
                     killed.push(member);
                 }
@@ -179,6 +203,9 @@ impl<'a> Storm<'a> {
         }
         tokio::time::sleep(random_time(self.campaign.harm_time_max)).await;
         // First: who starts may need a majority of the others.
+        if let Some(between) = deployment.between().filter(|_| cut_off > 0) {
+            between.network.heal();
+        }
         for member in &frozen {
             deployment.thaw(*member);
         }
@@ -188,6 +215,7 @@ impl<'a> Storm<'a> {
         self.count(|faults| {
             faults.killed += killed.len() as u64;
             faults.frozen += frozen.len() as u64;
+            faults.cut_off += cut_off;
         });
     }
 }

@@ -1,8 +1,8 @@
 //! Leader-terms under random faults, on real servers: `bench terms` brings the servers.
 //!
 //! A few processes, each behind a network of its own that delays, cuts, swallows and (where its proxies know one request from
-//! another) repeats, want many leases without end; beside that members of the deployment are frozen now and then, or killed and
-//! started again. It is a violation if a token is given twice, if tokens do not rise, if two believe that they hold a lease at the
+//! another) repeats, want many leases without end; beside that members of the deployment are frozen now and then, killed and
+//! started again, or cut off from each other. It is a violation if a token is given twice, if tokens do not rise, if two believe that they hold a lease at the
 //! same time, if a term is lost before its deadline, if one is extended by the token of the one before, which is asked for in the
 //! same batch, or if the release of one before gives anything back.
 
@@ -17,13 +17,13 @@ pub use seen::Seen;
 
 use crate::asking::random_bits;
 use contender::Contender;
-use faults::{Faults, Storm, unstruck};
+use faults::{Possible, Storm, unstruck};
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tenure_core::{Durability, LeaseStore};
-use tenure_testkit::FaultProxy;
+use tenure_testkit::{FaultProxy, Network};
 use tokio::task::JoinSet;
 use witness::Witness;
 
@@ -106,6 +106,19 @@ pub trait Deployment {
     fn freeze(&mut self, member: usize);
     /// Lets it go on.
     fn thaw(&mut self, member: usize);
+    /// What is between the members, if it can be cut.
+    fn between(&self) -> Option<Between> {
+        None
+    }
+}
+
+/// A network that can be cut.
+#[derive(Clone, Debug)]
+pub struct Between {
+    /// The network.
+    pub network: Network,
+    /// Where each of the members listens.
+    pub members: Vec<String>,
 }
 
 /// How many terms there were, of all leases.
@@ -154,8 +167,15 @@ pub async fn run(campaign: &Campaign, deployment: &mut impl Deployment, processe
         }
         networks.push(ways);
     }
+    let ways = || networks.iter().flatten();
+    let can_be = Possible {
+        struck: ways().next().is_some(),
+        cut_off: deployment.between().is_some(),
+    };
     let began = Instant::now();
-    let (faults, ending) = afflict(campaign, deployment, &networks, &count, &mut contending).await;
+    let storm = Storm::new(campaign, &networks, can_be);
+    let ending = afflict(&storm, deployment, &count, &mut contending).await;
+    let faults = storm.faults();
     networks.iter().flatten().for_each(|way| way.heal());
     witnesses.iter().for_each(|witness| locked(witness).heal());
     if ending == Ending::Complete {
@@ -181,11 +201,9 @@ pub async fn run(campaign: &Campaign, deployment: &mut impl Deployment, processe
             }
         }
     }
-    let ways = || networks.iter().flatten();
-    let has_networks = ways().next().is_some();
     Seen {
-        has_networks,
-        is_harmed: faults.are_enough(campaign, has_networks),
+        has_networks: can_be.struck,
+        is_harmed: faults.are_enough(campaign, can_be),
         unstruck: unstruck(campaign, ways()),
         ..sum.told(campaign, began.elapsed(), faults)
     }
@@ -202,15 +220,13 @@ enum Ending {
     Stalled,
 }
 
-/// Does harm until there were enough terms, and enough of it; says how much.
+/// Does harm until there were enough terms, and enough of it.
 async fn afflict(
-    campaign: &Campaign,
+    storm: &Storm<'_>,
     deployment: &mut impl Deployment,
-    networks: &[Vec<Arc<FaultProxy>>],
     count: &Count,
     contending: &mut JoinSet<()>,
-) -> (Faults, Ending) {
-    let storm = Storm::new(campaign, networks);
+) -> Ending {
     let watching = async {
         let mut seen = (0, Instant::now());
         let ending = loop {
@@ -232,7 +248,7 @@ async fn afflict(
         ending
     };
     let (ending, (), ()) = tokio::join!(watching, storm.strike(), storm.harm(deployment));
-    (storm.faults(), ending)
+    ending
 }
 
 /// A number below `limit`.

@@ -66,6 +66,14 @@ mod nats;
 mod no_threads;
 mod observing;
 mod opening;
+#[cfg(all(
+    feature = "etcd",
+    feature = "mongodb",
+    feature = "nats",
+    feature = "redis",
+    feature = "sqlite"
+))]
+mod partitions;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]

@@ -73,8 +73,8 @@ pub use scratch::ScratchDir;
 pub use servers::{
     Etcd, EtcdOptions, Mariadb, Members, Mongod, NatsCluster, NatsOptions, NatsServer, PgBouncer, Postgres,
     RedisBuild, RedisCluster, RedisOptions, RedisSentinels, RedisServer, ReplicaSet, ServerClock, Size,
-    SqlFamily, User, etcd_program, mariadb_program, mongod_program, nats_program, pgbouncer_program,
-    postgres_programs, redis_program, with_postgres_programs,
+    SqlFamily, User, etcd_program, mariadb_program, mongod_program, nats_program, nft_command,
+    pgbouncer_program, postgres_programs, redis_program, with_postgres_programs,
 };
 pub use vanished::VanishedHost;
 pub use warnings::Warnings;

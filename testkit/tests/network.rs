@@ -1,9 +1,8 @@
 //! A network that is cut: what passes and what does not, and that nothing of it stays.
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
-use std::process::Command;
 use std::time::Duration;
-use tenure_testkit::{Cut, Network, RedisOptions, RedisServer, eventually};
+use tenure_testkit::{Cut, Network, RedisOptions, RedisServer, eventually, nft_command};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -87,7 +86,8 @@ async fn networks_beside_each_other_do_not_meet_and_leave_nothing() {
     assert!(!confirmed(&primary, "SET key one"));
     let names = [format!("{one:?}"), format!("{other:?}")];
     let known = || {
-        let tables = Command::new("nft")
+        let tables = nft_command()
+            .expect("nft")
             .args(["list", "tables"])
             .output()
             .expect("nft");

@@ -12,7 +12,7 @@
 //! the bare machine of a CI job, where one command must do. Anybody else, and root with `--no-apt`, gets the line
 //! to run. `pip` only downloads here, so an "externally managed environment" does not stop it.
 //!
-//! PostgreSQL, `pgbouncer`, MariaDB with Galera, and etcd come from the distribution's own packages, which are unpacked and not installed:
+//! PostgreSQL, `pgbouncer`, MariaDB with Galera, etcd, and nftables (which cuts networks) come from the distribution's own packages, which are unpacked and not installed:
 //! no root is needed, and no service is started. Where the system has them already, its own are used.
 //!
 //! Asked for by their names, and needed by nothing else, come a MySQL, a MariaDB 11.8 and a newer etcd from other releases of

@@ -96,7 +96,7 @@ pub fn galera_library() -> Result<PathBuf, Error> {
 ///
 /// # Errors
 /// As [`mongod_program`].
-pub(crate) fn nft_command() -> Result<Command, Error> {
+pub fn nft_command() -> Result<Command, Error> {
     let folder = servers_dir().join(NFTABLES_FOLDER).join("usr");
     let fetched = folder.join("sbin/nft");
     let systems = Path::new("/usr/sbin/nft");

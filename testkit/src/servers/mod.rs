@@ -21,10 +21,10 @@ pub use clock::ServerClock;
 pub use etcd::{Etcd, EtcdOptions, Members};
 pub(crate) use locate::{
     ETCD_FOLDER, FAKETIME_FOLDER, GALERA_FOLDER, MONGOD_FOLDER, NATS_FOLDER, NFTABLES_FOLDER, REDIS_FOLDER,
-    VALKEY_FOLDER, etcd_in, mongod_in, nft_command, redis_in,
+    VALKEY_FOLDER, etcd_in, mongod_in, redis_in,
 };
 pub use locate::{
-    etcd_program, faketime_library, galera_library, mongod_program, nats_program, redis_program,
+    etcd_program, faketime_library, galera_library, mongod_program, nats_program, nft_command, redis_program,
 };
 pub(crate) use mariadb::{MARIADB_FOLDER, initialised, version_of};
 pub use mariadb::{Mariadb, SqlFamily, mariadb_program};

@@ -22,8 +22,8 @@
 //! that settles.
 //!
 //! ```
-//! use rusqlite::Connection;
-//! use tenure::{Election, Registry, ResourceName, sqlite::SqliteFence};
+//! use tenure::sqlite::{SqliteFence, rusqlite::Connection};
+//! use tenure::{Election, Registry, ResourceName};
 //!
 //! type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 //!
@@ -145,7 +145,8 @@
 //!   still succeed. It reads a clock that goes on while the machine sleeps.
 //! - Renewals run on a thread of Tenure's own, so blocked user code cannot starve them. What you install for `tracing` and
 //!   `metrics` is called there, and must not block: give a log that may wait for its reader a thread of its own.
-//! - A fence speaks in its driver's types: `rusqlite` 0.41, `tokio-postgres` 0.7, `mysql_async` 0.37, `mongodb` 3.9 with `bson-3`.
+//! - A fence speaks in its driver's types, which its module hands out, as `tenure::sqlite::rusqlite`: `rusqlite` 0.41, `tokio-postgres`
+//!   0.7, `mysql_async` 0.37, `mongodb` 3.9 with `bson-3`.
 //!   SQLite's C library is compiled in, and must not be linked twice. With another driver of PostgreSQL or MySQL (sqlx, diesel) call
 //!   `SELECT tenure.enter($1, $2, $3)` or `CALL tenure_enter_1(?, ?, ?)` first in each transaction.
 //! - `PostgresStore::init` and `MysqlStore::init` do what `tenure store init` does.

@@ -99,7 +99,7 @@ impl Target {
     /// [`Fault::AnotherStore`], and if it does not answer. Not applied.
     pub(crate) async fn recognise(&self, dialled: &mut Dialled) -> Result<(), StoreError> {
         let kept = match self.kept_id(dialled) {
-            // Such a user may do nothing else either, and is told so when it tries.
+            // Where it may do all else, it is warned before its first write.
             Err(error) if error.fault == Fault::Forbidden && !self.store.is_known() => return Ok(()),
             kept => kept?,
         };
@@ -249,12 +249,21 @@ impl Site {
             Err(error) if ends_connection(&error) => Err(self.target.failed(&error, &dialled.host)),
             // What is to be written next says what is wrong, if it is refused as well.
             Err(error) => {
-                tracing::debug!(host = %dialled.host, %error, "the server keeps no id of its store");
                 let is_lasting = code(&error) == Some("NOPERM");
-                self.target
+                let was_told = self
+                    .target
                     .store
                     .is_refused
                     .fetch_or(is_lasting, Ordering::Relaxed);
+                if is_lasting && !was_told {
+                    tracing::warn!(
+                        host = %dialled.host,
+                        %error,
+                        "the user may not have the server keep which store it is: another one at this address would not be noticed"
+                    );
+                } else {
+                    tracing::debug!(host = %dialled.host, %error, "the server keeps no id of its store");
+                }
                 Ok(())
             }
         }

@@ -27,9 +27,9 @@ const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connect
 /// sessions of others are seen, or the privilege itself: the role's own, as whoever may read `mysql.*` sees everybody's.
 const REPLICAS: &str = "SELECT COUNT(IF(shown.COMMAND LIKE 'Binlog Dump%', 1, NULL)), \
      COUNT(IF(shown.USER <> SUBSTRING_INDEX(USER(), '@', 1), 1, NULL)) \
-     + (SELECT COUNT(*) FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'PROCESS' AND GRANTEE = CONCAT('\'', \
+     + (SELECT COUNT(*) FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'PROCESS' AND GRANTEE = CONCAT('''', \
      REPLACE(LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1), \
-     '\'', '\'\''), '\'@\'', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '\'')) \
+     '''', ''''''), '''@''', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')) \
      FROM information_schema.PROCESSLIST shown";
 /// Servers that a newer MySQL follows, which has no status that says so: of a group, its members are no such. Seen by who may
 /// read the table.

@@ -99,9 +99,12 @@ async fn asynchronous_standby_beside_a_synchronous_one_is_for_the_fence_alone() 
 #[tokio::test]
 async fn standby_of_which_the_role_is_not_shown_how_it_follows_is_for_the_fence_alone() {
     let (primary, _standby, both) = pair().await;
+    let (_, schema) = both.split_once("schema=").unwrap();
     let run = async |sql: &str| Postgres::execute_at(&primary.uri(), sql).await.unwrap();
-    run("CREATE ROLE lean LOGIN; GRANT USAGE ON SCHEMA tenure TO lean; GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA tenure \
-         TO lean; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA tenure TO lean")
+    run(&format!(
+        "CREATE ROLE lean LOGIN; GRANT USAGE ON SCHEMA {schema} TO lean; \
+         GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {schema} TO lean"
+    ))
     .await;
     let declared = async || {
         let url = both.replace("postgres://postgres@", "postgres://lean@");

@@ -246,7 +246,7 @@ pub(super) const ROWS: &[Wrong] = &[
             "cluster = connection.told_to_anybody().await.unwrap_or(None);",
             "cluster = None;",
         ]],
-        &["denied_status::clusters_of_one_url"],
+        &["denied_status::"],
     ),
     row(
         "of a member's addresses only the first is asked which cluster it is of",

@@ -1,6 +1,6 @@
 //! Each mistake ends in one clear line and a code of its own; nothing is lost, and nobody leads by accident.
 
-use crate::common::{Ended, Sandbox, bare, ended, exit_code};
+use crate::common::{Ended, SOON, Sandbox, bare, ended, exit_code};
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -168,7 +168,11 @@ fn a_record_that_cannot_be_understood_is_never_overwritten() {
             panic!("the record could not be damaged: {change}");
         }
         drop(connection);
-        one_line(&run(&sandbox, &[], "job"), 65, &["lease \"job\"", "left as it"]);
+        one_line(
+            &run(&sandbox, &["--no-wait"], "job"),
+            65,
+            &["lease \"job\"", "left as it"],
+        );
         let row = |name: &str| sandbox.tenure(&["status", name]);
         let listed = sandbox.tenure(&["status"]);
         assert_eq!(listed.code, 65, "{listed:?}");
@@ -180,6 +184,24 @@ fn a_record_that_cannot_be_understood_is_never_overwritten() {
         assert_eq!(row("job").code, 65);
         assert_eq!(row("fine").code, 0);
     }
+}
+
+/// A standby is there for the day on which it is needed.
+#[test]
+fn a_run_that_waits_goes_on_once_its_record_is_mended_that_could_not_be_understood() {
+    let sandbox = Sandbox::new("mended");
+    assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
+    let connection = Connection::open(sandbox.dir.join("leases.db")).unwrap();
+    let ttl_is = |millis: u32| {
+        let change = "UPDATE lease SET ttl_ms = ?1 WHERE name = 'job'";
+        connection.execute(change, [millis]).unwrap();
+    };
+    ttl_is(0);
+    let waiting = sandbox.run(&[], "job", "true");
+    waiting.wait_for_line("left as it", SOON).unwrap();
+    ttl_is(30_000);
+    waiting.wait_for_exit(SOON).unwrap();
+    assert_eq!(exit_code(&waiting), 0, "{:?}", waiting.lines());
 }
 
 /// Whoever has made it: people still see the others.

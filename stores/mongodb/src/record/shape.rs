@@ -109,7 +109,13 @@ fn token_max() -> i64 {
 /// others change nothing of what is held, but for a wish.
 pub(crate) fn lasts_no_longer() -> Bson {
     let beyond_ms = i64::try_from(Ttl::BEYOND_MAX.as_millis()).expect("a day");
-    bson!({ "$lte": ["$expiresAt", { "$add": ["$$NOW", "$ttlMs", beyond_ms] }] })
+    // Asked of what may be no record, too: to add what is no number, or ends after all dates, would be an error.
+    let ttl_ms = bson!({ "$cond": [
+        { "$in": [{ "$type": "$ttlMs" }, { "$literal": ["int", "long"] }] },
+        { "$max": [{ "$min": ["$ttlMs", TTL_MS_MAX] }, 0_i64] },
+        0_i64,
+    ] });
+    bson!({ "$lte": ["$expiresAt", { "$add": ["$$NOW", ttl_ms, beyond_ms] }] })
 }
 
 /// Of who held it before, or of nobody: a name in any case.

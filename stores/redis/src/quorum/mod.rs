@@ -114,7 +114,7 @@ impl Quorum {
 
     fn too_few(&self, subject: &str, how: &str, errors: &[StoreError], effect: Effect) -> StoreError {
         // A mistake that only a person can mend is told as such only where it stands in the way of every majority; and so is one
-        // that is final, beside logins that are refused.
+        // that is final, beside logins that are refused and records that cannot be read.
         let stands_in_the_way = |is_such: fn(Fault) -> bool| {
             let such = errors.iter().filter(|error| is_such(error.fault)).count();
             self.blocks(such)
@@ -122,7 +122,8 @@ impl Quorum {
         let told = if stands_in_the_way(Fault::is_final) {
             errors.iter().find(|error| error.fault.is_final())
         } else if stands_in_the_way(Fault::is_misconfiguration) {
-            errors.iter().find(|error| error.fault == Fault::Unauthenticated)
+            let passes = |fault: Fault| fault.is_misconfiguration() && !fault.is_final();
+            errors.iter().find(|error| passes(error.fault))
         } else {
             errors.iter().find(|error| !error.fault.is_misconfiguration())
         };

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{debian, say};
+use super::{say, unpack_as};
 use crate::error::Error;
 use crate::layout::servers_dir;
 use crate::servers::{ETCD_FOLDER, etcd_in};
@@ -23,23 +23,11 @@ pub fn fetch_etcd() -> Result<PathBuf, Error> {
         say(&format!("etcd is installed: {}", program.display()));
         return Ok(program);
     }
-    let aside = servers.join("etcd-incoming");
-    if aside.exists() {
-        fs::remove_dir_all(&aside).map_err(Error::system("removing a broken download"))?;
-    }
-    let complete = aside.join("complete");
-    fs::create_dir_all(&complete).map_err(Error::system("making a download folder"))?;
     say("downloading etcd-server (8 MB); it is unpacked, not installed");
-    debian::unpack(&["etcd-server"], &aside, &complete)?;
-    starts(&complete.join("usr/bin/etcd"))
-        .map_err(|error| Error::Fetch(format!("etcd does not start: {error}")))?;
-    let folder = servers.join(ETCD_FOLDER);
-    let doing = || Error::system("installing etcd");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(doing())?;
-    }
-    fs::rename(&complete, &folder).map_err(doing())?;
-    fs::remove_dir_all(&aside).map_err(doing())?;
+    unpack_as(ETCD_FOLDER, &["etcd-server"], |complete| {
+        let started = starts(&complete.join("usr/bin/etcd"));
+        started.map_err(|error| Error::Fetch(format!("etcd does not start: {error}")))
+    })?;
     say(&format!("installed {}", program.display()));
     Ok(program)
 }

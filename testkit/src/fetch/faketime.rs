@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 
-use super::{debian, say};
+use super::{say, unpack_as};
 use crate::error::Error;
 use crate::layout::servers_dir;
 use crate::servers::{FAKETIME_FOLDER, faketime_library};
@@ -21,20 +21,7 @@ pub fn fetch_faketime() -> Result<PathBuf, Error> {
         say(&format!("libfaketime is installed: {}", library.display()));
         return Ok(library);
     }
-    let aside = servers.join("faketime-incoming");
-    let complete = aside.join("complete");
-    let doing = || Error::system("installing libfaketime");
-    if aside.exists() {
-        fs::remove_dir_all(&aside).map_err(doing())?;
-    }
-    fs::create_dir_all(&complete).map_err(doing())?;
     say("downloading libfaketime (1 MB); it is unpacked, not installed");
-    debian::unpack(&["libfaketime"], &aside, &complete)?;
-    let folder = servers.join(FAKETIME_FOLDER);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(doing())?;
-    }
-    fs::rename(&complete, &folder).map_err(doing())?;
-    fs::remove_dir_all(&aside).map_err(doing())?;
+    unpack_as(FAKETIME_FOLDER, &["libfaketime"], |_| Ok(()))?;
     faketime_library()
 }

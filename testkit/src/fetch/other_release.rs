@@ -38,12 +38,7 @@ impl OfRelease<'_> {
         let unpacked = debian::unpack_of(self.release, self.packages, &aside, &complete);
         unpacked.map_err(|error| Error::Fetch(format!("{error}; or {by_hand}")))?;
         made(&complete)?;
-        let folder = servers.join(self.folder);
-        if folder.exists() {
-            fs::remove_dir_all(&folder).map_err(Error::system(format!("removing an older {name}")))?;
-        }
-        fs::rename(&complete, folder).map_err(Error::system(format!("installing {name}")))?;
-        fs::remove_dir_all(&aside).map_err(Error::system(format!("installing {name}")))
+        super::name(&complete, &aside, &servers.join(self.folder))
     }
 }
 

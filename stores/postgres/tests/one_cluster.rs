@@ -80,17 +80,18 @@ async fn server_that_may_not_say_its_cluster_is_refused_where_ours_is_known() {
         .await
         .unwrap();
     let proxy = FaultProxy::postgres(Postgres::shared().await.address()).unwrap();
-    let url = ours.url_on(&format!("postgres://service@{}/postgres", proxy.address()), "");
-    let role =
-        "DO $$ BEGIN CREATE ROLE service LOGIN SUPERUSER; EXCEPTION WHEN duplicate_object THEN NULL; END $$";
-    ours.sql(role).await;
-    // A superuser there could not be kept from it.
-    let role = format!(
-        "CREATE ROLE service LOGIN; GRANT ALL ON SCHEMA {0} TO service; GRANT ALL ON ALL TABLES IN SCHEMA {0} TO service; \
-         REVOKE ALL ON FUNCTION pg_control_system() FROM PUBLIC",
+    // A role of its own on the server that tests share. A superuser could not be kept from saying it.
+    let role = format!("of_{}", ours.schema);
+    let url = ours.url_on(&format!("postgres://{role}@{}/postgres", proxy.address()), "");
+    let rights = format!(
+        "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {0} TO {role}; GRANT ALL ON ALL TABLES IN SCHEMA {0} TO {role}",
         ours.schema
     );
-    Postgres::execute_at(&silent.uri(), &role).await.unwrap();
+    for uri in [&ours.uri, &silent.uri()] {
+        Postgres::execute_at(uri, &rights).await.unwrap();
+    }
+    let hardened = "REVOKE ALL ON FUNCTION pg_control_system() FROM PUBLIC";
+    Postgres::execute_at(&silent.uri(), hardened).await.unwrap();
     let store = PostgresStore::connect(&url).await.unwrap();
     exchange(&proxy, silent.address()).await;
     let refused = eventually_async(PATIENCE, "that it is refused", async || {

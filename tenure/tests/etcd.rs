@@ -1,4 +1,5 @@
 //! Leading through the faults of a real etcd, of its cluster, and of the network before it.
+use crate::believed::until_lost;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::etcd::EtcdStore;
@@ -59,9 +60,9 @@ async fn a_silent_etcd_ends_the_term_at_its_deadline_and_the_standby_takes_over(
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
     let campaign = tokio::spawn(async move { (standby.campaign().await, standby) });
     proxy.set(Fault::BlackHole);
-    let loss = soon("the loss", leadership.lost()).await;
+    let (until, loss) = soon("the loss", until_lost(&leadership)).await;
     assert!(
-        clock_now() >= leadership.until() && matches!(loss.cause, Cause::Deadline(_)),
+        clock_now() >= until && matches!(loss.cause, Cause::Deadline(_)),
         "{loss}"
     );
     let (won, _standby) = soon("the take-over", campaign).await.unwrap();
@@ -182,10 +183,11 @@ async fn the_end_of_a_session_in_etcd_wakes_the_standby() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     proxy.set(Fault::Refuse);
     proxy.cut_connections();
-    let (won, when, _standby) = soon("the take-over", campaign).await.unwrap();
-    assert!(won.token() > leadership.token());
-    assert!(
-        when >= leadership.until(),
-        "it was taken while its holder believed in it"
+    let (taken, (until, _loss)) = tokio::join!(
+        soon("the take-over", campaign),
+        soon("the loss", until_lost(&leadership))
     );
+    let (won, when, _standby) = taken.unwrap();
+    assert!(won.token() > leadership.token());
+    assert!(when >= until, "it was taken while its holder believed in it");
 }

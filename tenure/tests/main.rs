@@ -2,6 +2,15 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod asking;
+#[cfg(any(
+    feature = "etcd",
+    feature = "mongodb",
+    feature = "mysql",
+    feature = "nats",
+    feature = "postgres",
+    feature = "redis"
+))]
+mod believed;
 mod crate_docs;
 mod election;
 mod election_watches;

@@ -1,4 +1,5 @@
 //! Leading through the faults of a real MariaDB server and of the network before it.
+use crate::believed::until_lost;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::mysql::MysqlStore;
@@ -117,9 +118,9 @@ async fn a_silent_mysql_ends_the_term_at_its_deadline_and_the_standby_takes_over
     proxy.set(Fault::BlackHole);
     let swallowed = || proxy.counts().swallowed_requests + proxy.counts().swallowed_replies;
     let before = swallowed();
-    let loss = soon("the loss", leadership.lost()).await;
+    let (until, loss) = soon("the loss", until_lost(&leadership)).await;
     assert!(
-        clock_now() >= leadership.until() && matches!(loss.cause, Cause::Deadline(_)),
+        clock_now() >= until && matches!(loss.cause, Cause::Deadline(_)),
         "{loss}"
     );
     // On a connection that is new the server speaks first.

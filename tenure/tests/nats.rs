@@ -1,4 +1,5 @@
 //! Leading through the faults of real NATS servers and of the network before them.
+use crate::believed::until_lost;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::nats::NatsStore;
@@ -43,9 +44,9 @@ async fn a_silent_nats_ends_the_term_at_its_deadline_and_the_standby_takes_over(
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
     let campaign = tokio::spawn(async move { (standby.campaign().await, standby) });
     proxy.set(Fault::BlackHole);
-    let loss = soon("the loss", leadership.lost()).await;
+    let (until, loss) = soon("the loss", until_lost(&leadership)).await;
     assert!(
-        clock_now() >= leadership.until() && matches!(loss.cause, Cause::Deadline(_)),
+        clock_now() >= until && matches!(loss.cause, Cause::Deadline(_)),
         "{loss}"
     );
     let (won, _standby) = soon("the take-over", campaign).await.unwrap();
@@ -121,13 +122,16 @@ async fn a_watching_standby_takes_over_one_ttl_after_the_last_renewal() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     let (silent_since, ttl) = (clock_now(), timing().ttl().duration());
     proxy.set(Fault::BlackHole);
-    let (won, when, believed) = soon("the take-over", campaign).await.unwrap();
+    let (taken, (until, _loss)) = tokio::join!(
+        soon("the take-over", campaign),
+        soon("the loss", until_lost(&leadership))
+    );
+    let (won, when, believed) = taken.unwrap();
     assert!(won.unwrap() > leadership.token());
     // Not before: its deadline is the last that a renewal has set, and none is heard of any more.
     assert!(
-        when >= leadership.until() && believed == Authority::None,
-        "taken over from {believed:?}, {when:?} before {:?}",
-        leadership.until()
+        when >= until && believed == Authority::None,
+        "taken over from {believed:?}, {when:?} before {until:?}"
     );
     let waited = when.since(silent_since);
     assert!(waited < ttl + ttl / 2, "{waited:?} with a ttl of {ttl:?}");

@@ -1,5 +1,6 @@
 //! Leading while the members of a cluster are cut from each other, and each of them answers its clients as ever: a primary of before
 //! serves the one who leads by it, while the others elect another.
+use crate::believed::until_lost;
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
 use std::any::Any;
@@ -146,13 +147,13 @@ async fn one_leads_at_a_time(cluster: Cluster, cut: Cut) {
     assert_eq!(record.token, old.token);
     let campaign = tokio::spawn(async move { (standby.campaign().await.unwrap(), clock_now(), standby) });
     cluster.network.cut_off(&cluster.primary, cut);
-    let loss = soon("the loss", leadership.lost()).await;
+    let (until, loss) = soon("the loss", until_lost(&leadership)).await;
     assert!(
-        clock_now() >= leadership.until() && matches!(loss.cause, Cause::Deadline(_)),
+        clock_now() >= until && matches!(loss.cause, Cause::Deadline(_)),
         "{cut:?}: {loss}"
     );
     let (won, when, _standby) = soon("the take-over", campaign).await.unwrap();
-    assert!(when >= leadership.until(), "{cut:?}: two believed");
+    assert!(when >= until, "{cut:?}: two believed for {:?}", until.since(when));
     assert!(won.token() > old.token, "{cut:?}");
     // Whoever leads now works while the old side is still apart.
     let new = Term::new(job.clone(), won.token());

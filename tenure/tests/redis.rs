@@ -1,4 +1,5 @@
 //! Leading through the faults of a real Redis server and of the network before it.
+use crate::believed::until_lost;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::redis::RedisStore;
@@ -42,9 +43,9 @@ async fn a_silent_redis_ends_the_term_at_its_deadline_and_the_standby_takes_over
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
     let campaign = tokio::spawn(async move { (standby.campaign().await, standby) });
     proxy.set(Fault::BlackHole);
-    let loss = soon("the loss", leadership.lost()).await;
+    let (until, loss) = soon("the loss", until_lost(&leadership)).await;
     assert!(
-        clock_now() >= leadership.until() && matches!(loss.cause, Cause::Deadline(_)),
+        clock_now() >= until && matches!(loss.cause, Cause::Deadline(_)),
         "{loss}"
     );
     let (won, _standby) = soon("the take-over", campaign).await.unwrap();

@@ -68,7 +68,8 @@ impl Leadership {
         self.0.term().remaining()
     }
 
-    /// When authority ends, unless a renewal extends it, on the clock of [`clock_now`](crate::clock_now).
+    /// When authority ends, unless a renewal extends it, on the clock of [`clock_now`](crate::clock_now). In the past once it is over,
+    /// and not the moment at which it was.
     #[must_use]
     pub fn until(&self) -> Moment {
         self.0.term().until()

@@ -1,14 +1,14 @@
 //! Another server at an address of the URL, since nobody asked last. The URL names one address, and ties to it, as for a tunnel.
 
-use crate::common::{Scratch, persist, request, seconds};
+use crate::common::{Scratch, persist, renewal, request, seconds};
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
 use std::time::Duration;
 use tenure_conformance::strangers::{
-    self, Address as _, exchange, is_refused, leader_loses_nothing, standby_is_granted_nothing,
+    self, Address as _, cut, exchange, is_refused, leader_loses_nothing, standby_is_granted_nothing,
     watch_is_not_begun,
 };
-use tenure_core::{Fault, LeaseStore, Verdict};
+use tenure_core::{Fault, LeaseStore, Renew, Scope, Verdict, Watch};
 use tenure_mongodb::MongoStore;
 use tenure_testkit::{FaultProxy, ReplicaSet, Size, eventually_async};
 
@@ -97,6 +97,50 @@ async fn watch_is_not_begun_at_a_stranger_at_the_address_of_its_mongodb() {
     let store = address.scratch.store().await;
     persist(&store, &request("first", "leader", seconds(300))).await;
     watch_is_not_begun(&address, &store).await;
+}
+
+impl Address {
+    /// From now on each new connection leads to the stranger, and the only one that there is goes on to ours: the watch that is
+    /// returned keeps it busy.
+    async fn lead_new_connections_to_the_stranger(&self, store: &MongoStore) -> Box<dyn Watch> {
+        cut(&[&self.proxy]).await;
+        let everything = Scope::Prefix(String::new());
+        let watch = eventually_async(PATIENCE, "a watch", || store.watch(&everything)).await;
+        self.proxy.lead_to(self.strange.address(0));
+        watch
+    }
+}
+
+/// What renews two terms of one holder.
+async fn two_terms(store: &MongoStore) -> [Renew; 2] {
+    let asked = ["job", "other job"].map(|name| request(name, "holder", seconds(300)));
+    let granted = [persist(store, &asked[0]).await, persist(store, &asked[1]).await];
+    [0, 1].map(|which| renewal(&asked[which], granted[which].token))
+}
+
+/// Nothing has ended for the driver to clear its pool, as where a name begins to lead elsewhere.
+#[tokio::test]
+async fn standby_is_granted_nothing_over_a_new_connection_beside_one_to_its_mongodb() {
+    let address = Address::new().await;
+    let store = address.scratch.store().await;
+    let _held = two_terms(&store).await;
+    let _watch = address.lead_new_connections_to_the_stranger(&store).await;
+    let waiting = request("job", "standby", seconds(300));
+    let refused = store.acquire(&waiting).await.expect_err("it is a stranger");
+    assert_eq!(refused.fault, Fault::AnotherStore, "{refused}");
+}
+
+/// The stranger finds neither term, and would end the work of both.
+#[tokio::test]
+async fn leader_of_two_loses_neither_over_a_new_connection_beside_one_to_its_mongodb() {
+    let address = Address::new().await;
+    let store = address.scratch.store().await;
+    let beat = two_terms(&store).await;
+    let _watch = address.lead_new_connections_to_the_stranger(&store).await;
+    for renewed in store.renew(&beat).await {
+        let refused = renewed.expect_err("it is a stranger");
+        assert_eq!(refused.fault, Fault::AnotherStore, "{refused}");
+    }
 }
 
 /// As one whose disk was emptied. It is made no store of ours by who was connected before; who connects now goes by it.

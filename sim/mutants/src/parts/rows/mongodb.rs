@@ -289,4 +289,34 @@ pub(super) const ROWS: &[Wrong] = &[
         ]],
         &["lone::"],
     ),
+    row(
+        "a member that stands alone goes by the mark alone",
+        "M9",
+        "src/lone.rs",
+        &[[
+            "let Some(of) = set.or_else(|| mark?.of.clone()) else {",
+            "let Some(of) = set.and(None).or_else(|| mark?.of.clone()) else {",
+        ]],
+        &["lone::"],
+    ),
+    row(
+        "a new connection beside others is not asked whose it is",
+        "M10",
+        "src/heard.rs",
+        &[[
+            "if let CmapEvent::ConnectionReady(_) | CmapEvent::PoolCleared(_) = event {",
+            "if let CmapEvent::PoolCleared(_) = event {",
+        ]],
+        &["exchanged::"],
+    ),
+    row(
+        "a batch believes whoever has answered it",
+        "M10",
+        "src/identity.rs",
+        &[[
+            "if answers.iter().any(is_doubtful)\n",
+            "if answers.iter().any(is_doubtful) && false\n",
+        ]],
+        &["exchanged::"],
+    ),
 ];

@@ -154,7 +154,7 @@ async fn one_leads_at_a_time(cluster: Cluster, cut: Cut) {
     );
     let (won, when, _standby) = soon("the take-over", campaign).await.unwrap();
     assert!(when >= until, "{cut:?}: two believed for {:?}", until.since(when));
-    assert!(won.token() > old.token, "{cut:?}");
+    assert!(won.token() > old.token, "{cut:?}: the token did not rise");
     // Whoever leads now works while the old side is still apart.
     let new = Term::new(job.clone(), won.token());
     claims_and_writes(all, &new).await;
@@ -211,7 +211,7 @@ async fn one_leads_at_a_time(cluster: Cluster, cut: Cut) {
     let third = soon("a campaign by the old side", third.campaign())
         .await
         .unwrap();
-    assert!(third.token() > new.token, "{cut:?}");
+    assert!(third.token() > new.token, "{cut:?}: the token did not rise");
 }
 
 /// A leader whose primary is cut off for less than its term goes on: its deadline passes, and it has been renewed.

@@ -107,6 +107,15 @@ fn broken_promise_of_safety_is_not_judged_anew() {
         "a stale claim lowers nothing\n  left: 7\n right: 8",
         "assertion failed: Ok(Claimed { was: 7 }) is not stale",
         "a job started before the one before it had ended",
+        "WhatItHears: a write of an older term was accepted",
+        "assertion failed: won.token() > leadership.token()",
+        "Both: the token did not rise",
+        "it was taken while its holder believed in it",
+        "both lists lead",
+        "both ran at once",
+        "let in beside an older term",
+        "an older term wrote after a later one",
+        "the claim overtook a write that was admitted",
     ] {
         let log = log_of(&["one"], "not within 5 s") + &log_of(&["two"], broken);
         let (passed, said) = judged(&log, PASSES, &[]);

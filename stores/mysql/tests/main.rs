@@ -14,6 +14,7 @@ mod fence_endings;
 mod fence_guards;
 mod fence_history;
 mod fence_marks;
+mod fence_null;
 mod fence_tables;
 mod fence_xa;
 mod galera;

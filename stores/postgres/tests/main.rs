@@ -19,6 +19,7 @@ mod fence_bumps;
 mod fence_guards;
 mod fence_history;
 mod fence_marks;
+mod fence_null;
 mod left_open;
 mod locked_rows;
 mod long_notes;

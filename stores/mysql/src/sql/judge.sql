@@ -3,7 +3,12 @@
 -- claim waiting, also if it never rolls back. But for SERIALIZABLE: there each look locks what it sees, shared, and whoever is
 -- refused keeps claims waiting until it rolls back. A mark that an operator has raised counts as nobody's yet, but for other
 -- leases.
-SELECT IF(lease = asked_lease AND bumped_token = token, NULL, lease), token INTO m_lease, m_token
+IF asked_resource IS NULL OR asked_lease IS NULL OR asked_token IS NULL THEN
+        -- Nothing compares with it, so it would pass by every rule: a driver binds so what is not set.
+        SIGNAL SQLSTATE '{unclaimed}'
+            SET MESSAGE_TEXT = 'refused: the resource, the lease or the token is NULL; is TENURE_TOKEN set?';
+    END IF;
+    SELECT IF(lease = asked_lease AND bumped_token = token, NULL, lease), token INTO m_lease, m_token
         FROM tenure_fences WHERE resource = asked_resource;
     IF m_lease = asked_lease AND m_token = asked_token THEN
         -- Shared: transactions of one term run side by side, and a claim waits for all of them.
@@ -15,7 +20,7 @@ SELECT IF(lease = asked_lease AND bumped_token = token, NULL, lease), token INTO
         SIGNAL SQLSTATE '{foreign}' SET MESSAGE_TEXT = 'refused: the resource belongs to another lease; give each lease its own';
     ELSEIF m_token > asked_token THEN
         SIGNAL SQLSTATE '{stale}' SET MESSAGE_TEXT = 'refused: the token is stale, a later term has claimed; stop this work';
-    ELSEIF m_lease IS NULL OR m_token <> asked_token THEN
+    ELSEIF NOT (m_lease <=> asked_lease AND m_token <=> asked_token) THEN
         SIGNAL SQLSTATE '{unclaimed}'
             SET MESSAGE_TEXT = 'refused: the token has not claimed, or not before this transaction began to read';
     END IF;

@@ -1,10 +1,15 @@
 -- Admits a term into the transaction that calls it, or raises. For every language: call it first in each transaction
--- that writes. A plain statement outside a transaction is one of its own, and admits nothing that follows.
+-- that writes. A plain statement outside a transaction, as with autocommit on, is one of its own, and admits nothing that follows.
 CREATE OR REPLACE FUNCTION {schema}.enter(asked_resource text, asked_lease text, asked_token bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
     mark {schema}.fences;
 BEGIN
+    IF asked_resource IS NULL OR asked_lease IS NULL OR asked_token IS NULL THEN
+        -- Nothing compares with it, so it would pass by rules: a driver binds so what is not set.
+        RAISE EXCEPTION 'refused: the resource, the lease or the token is NULL'
+            USING ERRCODE = 'TN003', CONSTRAINT = coalesce(asked_resource, ''), HINT = 'is TENURE_TOKEN set?';
+    END IF;
     -- Shared: transactions of one term run side by side, and a claim waits for all of them. At the turnstile first: they
     -- come in after a claim that waits. Whoever is inside comes in again at once.
     PERFORM pg_advisory_xact_lock_shared({turnstile});
@@ -21,7 +26,7 @@ BEGIN
         RAISE EXCEPTION 'refused: token % is stale for "%", which term % has claimed',
             asked_token, asked_resource, mark.token
             USING ERRCODE = 'TN001', CONSTRAINT = asked_resource, HINT = 'stop this work';
-    ELSIF mark.token IS DISTINCT FROM asked_token OR mark.lease IS NULL THEN
+    ELSIF mark.token IS DISTINCT FROM asked_token OR mark.lease IS DISTINCT FROM asked_lease THEN
         RAISE EXCEPTION 'refused: token % has not claimed "%"', asked_token, asked_resource
             USING ERRCODE = 'TN003', CONSTRAINT = asked_resource,
                 HINT = 'claim the fence before reading what will be changed';

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | one of several processes to do a job, once or for ever | [`Election`] |
 //! | locks, one or many thousands | [`LockManager`] |
-//! | to see who leads or has a lock, and not to take part | [`Observer::of`]; by one look [`LockManager::holder`] |
+//! | to watch who leads or has a lock, without taking part | [`Observer::of`]; once: [`LockManager::holder`] |
 //! | a store by its URL | [`Registry::connect`]; [`Registry::connect_within`] waits for one that is away |
 //! | late writes to be refused | a [`Fence`]: [`Leadership::claim`], [`Lock::claim`] |
 //!

@@ -11,6 +11,8 @@ mod asking;
     feature = "redis"
 ))]
 mod believed;
+#[cfg(feature = "postgres")]
+mod claims_that_wait;
 mod crate_docs;
 mod election;
 mod election_watches;

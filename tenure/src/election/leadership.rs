@@ -1,3 +1,4 @@
+use crate::claim::claim;
 use crate::driver::{Message, Won};
 use crate::held::HeldTerm;
 use crate::sync::{select, watch};
@@ -132,11 +133,15 @@ impl Leadership {
 
     /// Claims `resource` for this term in its fence: before the term first reads what it will change.
     ///
+    /// It waits for as long as this term may act where a transaction of an earlier term keeps the mark
+    /// ([`Fault::Busy`](crate::Fault::Busy)), and logs that: one that a leader has died in is open until the server hears of it
+    /// (on PostgreSQL `idle_in_transaction_session_timeout` bounds that). `tokio::time::timeout` is the way to wait for less.
+    ///
     /// # Errors
     /// [`FenceError::Stale`]: a later term has claimed it, and this one is over, whatever it believes. Else as
     /// [`Fence::claim`].
     pub async fn claim(&self, fence: &dyn Fence, resource: &ResourceName) -> Result<Claimed, FenceError> {
-        fence.claim(resource, &self.term()).await
+        claim(&self.0, fence, resource).await
     }
 
     /// Tells the progress gate that the work is not stuck. Cheap: may be called in a loop.

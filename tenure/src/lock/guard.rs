@@ -1,5 +1,6 @@
 use super::bond::Bond;
 use super::owner::Claim;
+use crate::claim::claim;
 use crate::clock;
 use crate::driver::{HasEnded, Message};
 use crate::held::HeldTerm;
@@ -274,10 +275,13 @@ impl Lock {
 
     /// Claims `resource` for this lock in its fence: before first reading what is to be changed.
     ///
+    /// It waits for as long as the lock is held where a transaction of an earlier holder keeps the mark
+    /// ([`Fault::Busy`](crate::Fault::Busy)), and logs that. `tokio::time::timeout` is the way to wait for less.
+    ///
     /// # Errors
     /// [`FenceError::Stale`]: a later holder has claimed it, and this one's time is over, whatever it believes.
     pub async fn claim(&self, fence: &dyn Fence, resource: &ResourceName) -> Result<Claimed, FenceError> {
-        fence.claim(resource, &self.term()).await
+        claim(&self.hold.held, fence, resource).await
     }
 
     /// Releases the lock, and says what it found. Call it when the work has ended.

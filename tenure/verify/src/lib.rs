@@ -19,6 +19,8 @@
     reason = "the files of the shell are public in their own crate"
 )]
 
+#[path = "../../src/claim.rs"]
+mod claim;
 mod clock;
 #[path = "../../src/deadline.rs"]
 mod deadline;

@@ -2,6 +2,7 @@
 
 use crate::common::{SOON, Sandbox, exit_code, journeys, json};
 use crate::endpoint::metric;
+use std::time::Duration;
 use tenure_testkit::{FaultProxy, Postgres, block_on, eventually, free_port};
 
 /// A store with a schema of the test's own, which is set up by the command itself.
@@ -107,6 +108,32 @@ fn guarded_table_refuses_whoever_has_not_entered() {
     let unguarded = sandbox.tenure(&["fence", "unguard", "--table", "cli_account"]);
     assert_eq!(unguarded.code, 0, "{unguarded:?}");
     write("INSERT INTO cli_account VALUES (2)").unwrap();
+}
+
+/// Its leader died in it, and the server has not heard of that.
+#[test]
+fn claim_that_may_wait_waits_for_a_transaction_that_was_left_open() {
+    let sandbox = sandbox("pg-open");
+    let claim = |token: &'static str, wait: &'static str| {
+        sandbox.tenure(&[
+            "fence", "claim", "ledger", "--lease", "job", "--token", token, "--wait", wait,
+        ])
+    };
+    let first = claim("7", "0s");
+    assert_eq!(first.code, 0, "{first:?}");
+    let open = std::thread::spawn(|| {
+        // For longer than one claim waits, and than another does.
+        let left = "BEGIN; SELECT cli_pg_open.enter('ledger', 'job', 7); SELECT pg_sleep(12); COMMIT";
+        block_on(async { Postgres::shared().await.execute(left).await })
+    });
+    eventually(Duration::from_secs(60), "that it is open", || {
+        claim("8", "0s").code == 69
+    });
+    let late = claim("8", "5m");
+    assert_eq!(late.code, 0, "{late:?}");
+    assert!(late.stdout.contains("after term 7"), "{late:?}");
+    assert!(late.stderr.contains("claiming again for up to 5m"), "{late:?}");
+    open.join().unwrap().unwrap();
 }
 
 /// Nobody is left to guess: the message has the command that sets the schema up, and its statements can be had.

@@ -1,5 +1,7 @@
+use super::durations::duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
+use std::time::Duration;
 
 /// Claim, check, show and raise the marks that keep old terms out of the data.
 #[derive(Args, Clone, Debug)]
@@ -61,7 +63,16 @@ pub(crate) struct TermArguments {
 pub(crate) enum FenceDeed {
     /// Raise the mark to the token of a term, before the term first reads what it will change
     #[command(after_help = OF_A_TERM)]
-    Claim(TermArguments),
+    Claim {
+        /// Claim again for this time where the mark is kept by a transaction that an earlier term has left open, or the fence does not answer, such as 6h [default: one claim]
+        ///
+        /// A leader that died in its transaction leaves it open until the server hears of that. Without this, such a claim ends with 69.
+        #[arg(long, env = "TENURE_CLAIM_WAIT", hide_env_values = true, value_name = "TIME", value_parser = duration)]
+        wait: Option<Duration>,
+        /// Whose.
+        #[command(flatten)]
+        term: TermArguments,
+    },
     /// Ask whether a term still holds the mark
     #[command(after_help = OF_A_TERM)]
     Check(TermArguments),

@@ -15,6 +15,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use serde_json::{Value, json};
 use std::future::Future;
+use std::time::{Duration, Instant};
 use tenure::contract::Cursor;
 use tenure::{
     Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, ListedMark, MarkPage, ResourceName,
@@ -31,7 +32,7 @@ pub(crate) async fn fence(
     let form = voice.form();
     let (_, matches) = matches.subcommand().expect("a subcommand is required");
     match &arguments.deed {
-        FenceDeed::Claim(arguments) => claim(arguments, matches, store, voice).await,
+        FenceDeed::Claim { term, wait } => claim(term, *wait, matches, store, voice).await,
         FenceDeed::Check(arguments) => check(arguments, matches, store, voice).await,
         FenceDeed::Show { resources, place } => show(resources, place, store, form).await,
         FenceDeed::Bump {
@@ -56,6 +57,7 @@ pub(crate) async fn fence(
 
 async fn claim(
     arguments: &TermArguments,
+    wait: Option<Duration>,
     matches: &ArgMatches,
     store: Option<&str>,
     voice: Voice,
@@ -72,7 +74,7 @@ async fn claim(
             leases::bound(fence.fence(), &resource, &term, store).await?;
         }
     }
-    let claimed = match decided(fence.fence().claim(&resource, &term)).await {
+    let claimed = match patiently(fence.fence(), &resource, &term, wait.unwrap_or_default(), voice).await {
         Err(failure) => Err(of_bumped(failure, fence.fence(), &resource).await),
         claimed => claimed,
     };
@@ -87,6 +89,44 @@ async fn claim(
         Claimed::Raised { from: None } => "has claimed it, as the first".to_owned(),
     };
     admitted(&resource, &term, voice, how)
+}
+
+/// How long after a claim that was kept out the next one is made; most fences have waited for seconds themselves.
+const CLAIM_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Claims, and again for so long where it is kept out, or nobody answers.
+async fn patiently(
+    fence: &dyn Fence,
+    resource: &ResourceName,
+    term: &Term,
+    wait: Duration,
+    voice: Voice,
+) -> Result<Claimed, Failure> {
+    let began = Instant::now();
+    let mut is_told = false;
+    loop {
+        let failure = match decided(fence.claim(resource, term)).await {
+            Err(failure) if failure.code == Code::Unavailable.number() => failure,
+            decided => return decided,
+        };
+        if began.elapsed() + CLAIM_AGAIN_AFTER > wait {
+            return Err(failure);
+        }
+        if !is_told {
+            is_told = true;
+            let text = format!(
+                "{resource:?}: claiming again for up to {}: {}",
+                humantime::format_duration(wait),
+                failure.message
+            );
+            voice.warn(
+                "claim_waits",
+                &text,
+                json!({ "resource": resource.as_str(), "error": failure.message }),
+            );
+        }
+        tokio::time::sleep(CLAIM_AGAIN_AFTER).await;
+    }
 }
 
 async fn check(

@@ -133,6 +133,23 @@ fn a_tenure_in_the_work_that_would_wait_for_its_own_term_is_refused() {
     drop(holder);
 }
 
+/// The one behind which it would wait waits for it.
+#[test]
+fn a_tenure_in_the_work_that_would_queue_for_its_own_term_behind_another_is_refused() {
+    let sandbox = Sandbox::new("nested-queue");
+    let inner = format!(
+        "echo runs > runs; while ! test -e third; do sleep 0.02; done; {TENURE} lock --fair job -- true; echo $? > inner"
+    );
+    let outer = sandbox.run(&[], "job", &inner);
+    sandbox.line("runs");
+    let third = Process::spawn(sandbox.command(&["lock", "--fair", "job", "--", "true"])).unwrap();
+    third.wait_for_line("waiting", SOON).unwrap();
+    fs::write(sandbox.dir.join("third"), "").unwrap();
+    assert_eq!(sandbox.line("inner"), "2");
+    assert!(third.wait_for_exit(SOON).unwrap().success());
+    drop(outer);
+}
+
 /// The folder of a process's control group (version 2), where there are any.
 pub(crate) fn group_of(process: &str) -> Option<PathBuf> {
     let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;

@@ -13,7 +13,7 @@ use serde_json::json;
 use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
-use tenure::contract::{Fault, Lease};
+use tenure::contract::{Fault, Lease, Occupancy};
 use tenure::{Election, Event, Leadership, LeaseName, LockManager, Priority, SharedStore, StoreError};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -114,9 +114,7 @@ impl Turn<'_> {
 
     /// Whether it is the work of the very term that it would wait for the end of.
     fn waits_for_itself(&self, lease: &Lease) -> bool {
-        self.patience != Patience::OneAttempt
-            && term_above()
-                .is_some_and(|(name, token)| lease.name.as_str() == name && lease.token.number() == token)
+        self.patience != Patience::OneAttempt && is_of_term_above(lease)
     }
 
     /// The end of the patience.
@@ -145,6 +143,12 @@ impl Turn<'_> {
     }
 }
 
+/// Whether it is held by the term whose work this is.
+fn is_of_term_above(lease: &Lease) -> bool {
+    let is_its = |(name, token): (String, u64)| lease.name.as_str() == name && lease.token.number() == token;
+    lease.occupancy() == Occupancy::Held && term_above().is_some_and(is_its)
+}
+
 /// Campaigns in whatever order there is. `None`: others wait, or one leads, and it is not to wait with them.
 async fn campaign(
     election: &Election,
@@ -159,7 +163,16 @@ async fn campaign(
         return Ok(None);
     }
     let won = match (queue, looks) {
-        (Some(queue), _) => return order::campaign(queue, election).await.map(Some),
+        (Some(queue), looks) => {
+            // Whoever stands in a queue behind another is told by nobody who leads.
+            if let Some((store, _)) = looks
+                && let Ok(Some(lease)) = store.get(name).await
+                && is_of_term_above(&lease)
+            {
+                return Err(for_itself(&lease));
+            }
+            return order::campaign(queue, election).await.map(Some);
+        }
         (None, Some((store, _))) if order::others_wait(store, name, observed).await? => return Ok(None),
         (None, _) => election.campaign().await,
     };

@@ -24,7 +24,7 @@ pub enum Authority {
         until: Moment,
     },
     /// The process still leads, but somebody wants its term to end: begin no new work, end what has begun, and step down.
-    /// Renewals go on meanwhile and take this never back: whoever waits for it to pass leads idly for ever.
+    /// Renewals go on meanwhile and do not undo it: a holder that waits for it to pass leads for ever without working.
     Ending {
         /// The token of its term.
         token: FencingToken,

@@ -204,6 +204,7 @@
 #![forbid(unsafe_code)]
 
 mod bound;
+mod claim;
 mod clock;
 mod deadline;
 #[cfg(test)]

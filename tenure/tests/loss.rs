@@ -54,7 +54,7 @@ async fn a_loss_says_why_in_words_that_do_not_repeat_which_term_it_was() {
     site.lock().execute_batch("DELETE FROM lease; COMMIT").unwrap();
     let loss = soon("the loss", leadership.lost()).await;
     assert_eq!(loss.cause, Cause::Vanished);
-    let why = loss.why().to_string();
+    let why = loss.cause.to_string();
     assert_eq!(why, "it expired or was broken in the store");
     let term = format!("lease \"job\", token {}", leadership.token());
     assert_eq!(loss.to_string(), format!("{term}: lost: {why}"));

@@ -329,7 +329,7 @@ fn details(row: &Row) -> String {
     };
     let watch = match traits.watch {
         WatchSource::Push => "at once",
-        WatchSource::Poll => "at once, by polling something cheap",
+        WatchSource::Poll => "within tens of milliseconds, by polling something cheap",
         WatchSource::Absent => "no: it waits for the remaining time, or looks",
     };
     let tokens = match traits.token_source {

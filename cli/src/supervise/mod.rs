@@ -194,7 +194,7 @@ impl Watch<'_> {
                         return Ending::Unkillable;
                     }
                     self.kill();
-                    self.because(Why::Lost(self.renewals.explain(&loss.why().to_string())));
+                    self.because(Why::Lost(self.renewals.explain(&loss.cause.to_string())));
                 }
                 () = &mut doubted, if self.ended.is_none() => match leadership.authority() {
                     // A renewal came just in time.
@@ -249,7 +249,7 @@ impl Watch<'_> {
         self.kill();
         // It says at once that it is over, and why as soon as that is known, within milliseconds.
         let loss = self.leadership.lost().await;
-        self.because(Why::Lost(self.renewals.explain(&loss.why().to_string())));
+        self.because(Why::Lost(self.renewals.explain(&loss.cause.to_string())));
     }
 
     fn take_in(&mut self, event: &Event, span: Option<&TermSpan>, voice: Voice) {

@@ -2,6 +2,7 @@ use super::RequestId;
 use crate::{
     Acquire, Candidate, FencingToken, Grant, Lease, LeaseName, Moment, Release, Released, Renew, StoreError,
 };
+use std::fmt;
 use std::time::Duration;
 
 /// What an engine wants done.
@@ -88,6 +89,41 @@ pub enum Cause {
     NoProgress(Duration),
     /// The term had lasted for as long as its campaign allows, which is this long.
     MaxHold(Duration),
+}
+
+impl Cause {
+    /// In a word, as metrics and logs have it.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::GivenBack => "given_back",
+            Self::Succeeded { .. } => "succeeded",
+            Self::Vanished => "vanished",
+            Self::Deadline(_) => "deadline",
+            Self::NoProgress(_) => "no_progress",
+            Self::MaxHold(_) => "max_hold",
+        }
+    }
+}
+
+/// In words, of a term that was named before.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::GivenBack => f.write_str("it was released"),
+            Self::Succeeded { token, by: Some(by) } => write!(f, "it passed to {by}, token {token}"),
+            Self::Succeeded { token, by: None } => write!(f, "it passed to another, token {token}"),
+            Self::Vanished => f.write_str("it expired or was broken in the store"),
+            Self::Deadline(Some(error)) => {
+                write!(f, "it could not be renewed before its deadline ({error})")
+            }
+            Self::Deadline(None) => f.write_str("its deadline passed without a renewal"),
+            Self::NoProgress(idle_for) => {
+                write!(f, "no progress for {idle_for:.0?}, so it was not renewed")
+            }
+            Self::MaxHold(max) => write!(f, "it was held for {max:?}, the longest allowed (max_hold)"),
+        }
+    }
 }
 
 /// What became of a release.

@@ -34,8 +34,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether only a person can mend it, as far as the store tells. Who is told so when a store is opened does not try again; what
-    /// it ends later, [`is_final`](Self::is_final) says.
+    /// Whether only a person can mend it, as far as the store tells. Opening a store fails on it at once; what it ends
+    /// later, [`is_final`](Self::is_final) says.
     #[must_use]
     pub fn is_misconfiguration(self) -> bool {
         match self {

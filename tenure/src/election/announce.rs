@@ -147,28 +147,28 @@ fn announce_end(candidate: &str, name: &LeaseName, token: FencingToken, cause: &
         }
         Cause::Succeeded { token: theirs, by } => {
             let by = by.as_ref().map(ToString::to_string);
-            tracing::error!(target: "tenure", lease = %name, candidate, token = token.number(), cause = "succeeded",
+            tracing::error!(target: "tenure", lease = %name, candidate, token = token.number(), cause = cause.word(),
                 successor = theirs.number(),
                 by, "Leadership lost");
         }
         Cause::Vanished => {
             tracing::error!(target: "tenure", lease = %name, candidate, token = token.number(),
-                cause = "expired or broken in the store",
+                cause = cause.word(),
                 "Leadership lost");
         }
         Cause::Deadline(error) => {
             let error = error.as_ref().map(ToString::to_string);
-            tracing::error!(target: "tenure", lease = %name, candidate, token = token.number(), cause = "deadline",
+            tracing::error!(target: "tenure", lease = %name, candidate, token = token.number(), cause = cause.word(),
                 error, "Lease expired");
         }
         Cause::NoProgress(idle_for) => {
-            tracing::error!(target: "tenure", lease = %name, candidate, token = token.number(), cause = "no progress",
+            tracing::error!(target: "tenure", lease = %name, candidate, token = token.number(), cause = cause.word(),
                 idle_for_ms = milliseconds(*idle_for),
                 "Lease expired");
         }
         Cause::MaxHold(max_hold) => {
             tracing::error!(target: "tenure", lease = %name, candidate, token = token.number(),
-                cause = "longest hold", max_hold_ms = milliseconds(*max_hold),
+                cause = cause.word(), max_hold_ms = milliseconds(*max_hold),
                 "Lease expired");
         }
     }

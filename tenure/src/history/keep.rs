@@ -3,7 +3,6 @@
 use super::{History, NotedTerm, TermEnd};
 use crate::driver::DriverHandle;
 use crate::election::Election;
-use crate::loss::Why;
 use crate::sync::{broadcast, select, timeout};
 use std::future::Future;
 use std::time::Duration;
@@ -84,6 +83,6 @@ async fn keep(
 fn in_words(cause: &Cause) -> String {
     match cause {
         Cause::GivenBack => "given back".to_owned(),
-        cause => format!("lost: {}", Why(cause)),
+        cause => format!("lost: {cause}"),
     }
 }

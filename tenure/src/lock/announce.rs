@@ -96,6 +96,7 @@ fn announce_end(
     cause: &Cause,
 ) {
     if *cause != Cause::GivenBack {
-        tracing::error!(target: "tenure", lock = %name, candidate, token = token.number(), ?cause, "Lock lost");
+        tracing::error!(target: "tenure", lock = %name, candidate, token = token.number(), cause = cause.word(),
+            why = %cause, "Lock lost");
     }
 }

@@ -53,7 +53,8 @@ pub(crate) fn announce_place(candidate: &str, event: &Event) {
             tracing::info!(target: "tenure", place = %name, candidate, token = token.number(), "Called to the front");
         }
         Event::Ended { name, token, cause } if *cause != Cause::GivenBack => {
-            tracing::warn!(target: "tenure", place = %name, candidate, token = token.number(), ?cause, "Place lost");
+            tracing::warn!(target: "tenure", place = %name, candidate, token = token.number(), cause = cause.word(),
+                why = %cause, "Place lost");
         }
         Event::ReleaseFailed {
             name,

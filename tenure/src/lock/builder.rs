@@ -125,7 +125,8 @@ impl LockManagerBuilder {
     }
 
     /// How much this process is wanted in the queues of fair locks and of [turns](LockManager::turn): whoever has the
-    /// highest priority goes first, and with [`Priority::NEVER`] nobody's turn comes, by one look neither. Default: 1.
+    /// highest priority goes first, and with [`Priority::NEVER`] this process never gets a turn, not by
+    /// [`try_lock`](LockManager::try_lock) either. Default: 1.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self

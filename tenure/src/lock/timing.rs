@@ -8,7 +8,7 @@ use tenure_core::{Timing, TimingError, TimingOptions};
 pub struct LockTimingOptions {
     /// How long a lock lasts from its last extension, as `lockTtlMillis`. 100 ms ..= 24 h. Default: 30 s.
     pub ttl: Duration,
-    /// How much of the ttl the holder does not trust, in hundredths: what the store's clock may step by, as
+    /// Percent of the ttl that is kept as a margin for steps of the store's clock, as
     /// `lockTtlBufferCoefficient`. It is taken off the holder's side, never added to the record. From 0
     /// to what the beats leave: two of them and a time-out of a tenth of the ttl, which is 23 with the default beat. Default: 10.
     pub buffer_percent: u8,

@@ -236,15 +236,7 @@ impl Meter {
 
     fn end(&mut self, name: &LeaseName, cause: &Cause) {
         let label = self.label(name);
-        let cause = match cause {
-            Cause::GivenBack => "given_back",
-            Cause::Succeeded { .. } => "succeeded",
-            Cause::Vanished => "vanished",
-            Cause::Deadline(_) => "deadline",
-            Cause::NoProgress(_) => "no_progress",
-            Cause::MaxHold(_) => "max_hold",
-        };
-        counter!(TERMS_ENDED, "lease" => label.clone(), "cause" => cause).increment(1);
+        counter!(TERMS_ENDED, "lease" => label.clone(), "cause" => cause.word()).increment(1);
         match self.of {
             Of::Locks => {
                 self.locks -= 1;

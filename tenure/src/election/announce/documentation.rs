@@ -100,7 +100,7 @@ fn when_of_a_lock(event: &Event) -> Option<&'static str> {
         Event::Ended {
             cause: Cause::Succeeded { .. },
             ..
-        } => "It was over before it was released, for the reason in `cause`.",
+        } => "It was over before it was released, for the reason in `cause`, in words in `why`.",
         Event::ReleaseFailed { .. } => WHEN_A_RELEASE_FAILS,
         Event::Departed { departure, .. } => when_departed(departure),
         Event::Standby { twin: true, .. }
@@ -132,7 +132,9 @@ fn when_of_a_place(event: &Event) -> Option<&'static str> {
         Event::Ended {
             cause: Cause::Succeeded { .. },
             ..
-        } => "The process is to enter the queue anew, at its end, for the reason in `cause`.",
+        } => {
+            "The process is to enter the queue anew, at its end, for the reason in `cause`, in words in `why`."
+        }
         Event::ReleaseFailed { .. } => {
             "The place could not be given back; the tries go on, unless \"Release unconfirmed\" follows."
         }

@@ -53,9 +53,6 @@ impl LeaseStore for Counting {
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
         self.count().list(page)
     }
-    fn list_held<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        self.count().list_held(page)
-    }
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         self.inner.watch(scope)
     }

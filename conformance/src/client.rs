@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{
     Acquire, Acquired, Asked, FencingToken, Grant, Lease, LeaseName, LeasePage, LeaseStore, Listed,
-    Occupancy, Page, Release, Released, Renew, Renewed, StoreError,
+    Occupancy, Page, Release, Released, Renew, Renewed, Selection, StoreError,
 };
 use tokio::time::{Instant, sleep};
 
@@ -21,13 +21,6 @@ pub struct Client {
     store: Arc<dyn LeaseStore>,
     label: &'static str,
     slowness: Slowness,
-}
-
-/// What is listed.
-#[derive(Clone, Copy)]
-enum Of {
-    All,
-    Held,
 }
 
 impl Client {
@@ -159,41 +152,36 @@ impl Client {
 
     /// Reads every record under a prefix, page by page.
     pub async fn list(&self, prefix: &str, limit: u16) -> Vec<Listed> {
-        self.all_pages(prefix, limit, Of::All).await
+        self.all_pages(Page::first(prefix, limit)).await
     }
 
     /// Reads what is held under a prefix, page by page.
     pub async fn list_held(&self, prefix: &str, limit: u16) -> Vec<Listed> {
-        self.all_pages(prefix, limit, Of::Held).await
+        let selection = Selection::Held;
+        self.all_pages(Page {
+            selection,
+            ..Page::first(prefix, limit)
+        })
+        .await
     }
 
-    async fn all_pages(&self, prefix: &str, limit: u16, of: Of) -> Vec<Listed> {
+    async fn all_pages(&self, mut page: Page) -> Vec<Listed> {
         /// A store that keeps answering a next page would hold a case for ever.
         const PAGES_MAX: usize = 2_000;
         let mut all = Vec::new();
-        let mut page = Page {
-            prefix: prefix.to_owned(),
-            after: None,
-            limit,
-        };
         for _ in 0..PAGES_MAX {
-            let answer = match of {
-                Of::All => self.page(&page).await,
-                Of::Held => {
-                    let listing = self.store.list_held(&page);
-                    self.answered("list what is held", &page, listing).await
-                }
-            };
+            let answer = self.page(&page).await;
             assert!(
-                answer.leases.len() <= usize::from(limit),
-                "a page of at most {limit} had {} records",
+                answer.leases.len() <= usize::from(page.limit),
+                "a page of at most {} had {} records",
+                page.limit,
                 answer.leases.len()
             );
             all.extend(answer.leases);
             let Some(next) = answer.next else { return all };
             page.after = Some(next);
         }
-        panic!("listing \"{prefix}\" did not end within {PAGES_MAX} pages")
+        panic!("listing \"{}\" did not end within {PAGES_MAX} pages", page.prefix)
     }
 
     /// Waits until the record says that the lease may be taken.

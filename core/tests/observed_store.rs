@@ -273,11 +273,7 @@ fn what_the_store_cannot_keep_is_refused_before_it_is_asked() {
         assert!(error.message.contains("ledger"), "{error}");
     }
     for limit in [0, 1_001] {
-        let page = Page {
-            prefix: String::new(),
-            after: None,
-            limit,
-        };
+        let page = Page::first("", limit);
         assert_eq!(run(store.list(&page)).unwrap_err().fault, Fault::Invalid);
     }
     assert_eq!(bench.0.requests.load(Ordering::SeqCst), 0);

@@ -27,11 +27,7 @@ async fn a_waiter_that_is_not_polled_any_more_holds_no_queue_up_for_ever() {
     let turn = soon("the turn", holder.turn("a")).await.unwrap();
     let mut waiting = pin!(ours.lock("a"));
     poll_once(waiting.as_mut()).await;
-    let page = Page {
-        prefix: "a/".to_owned(),
-        after: None,
-        limit: 2,
-    };
+    let page = Page::first("a/", 2);
     let store = site.store();
     let are_in_the_queue = || async { store.list(&page).await.unwrap().leases.len() == 2 };
     eventually_async(Duration::from_secs(20), "it has its place", are_in_the_queue).await;

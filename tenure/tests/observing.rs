@@ -77,11 +77,7 @@ async fn who_leads_is_seen_without_a_candidacy_and_leaves_no_record() {
     let mut observer = Observer::of("job", store.clone()).unwrap();
     let seen = soon("the first look", observer.next()).await;
     assert!(matches!(seen, Observation::Free(None)), "{seen:?}");
-    let all = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let all = Page::first("", 10);
     assert!(store.list(&all).await.unwrap().leases.is_empty(), "it took part");
     let leadership = soon("the term", site.election("first").campaign()).await.unwrap();
     let seen = soon("who leads", observer.next()).await;

@@ -195,11 +195,7 @@ async fn one(store: &dyn LeaseStore, name: &LeaseName) -> Result<Row, StoreError
 }
 
 async fn all(store: &dyn LeaseStore, prefix: &str) -> Result<Rows, Failure> {
-    let mut page = Page {
-        prefix: prefix.to_owned(),
-        after: None,
-        limit: PAGE,
-    };
+    let mut page = Page::first(prefix, PAGE);
     let mut rows = Rows::new();
     loop {
         let read = answer(store.list(&page)).await?;

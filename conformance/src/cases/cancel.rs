@@ -152,11 +152,7 @@ pub async fn dropped_release_is_resolved_by_releasing_again(fixture: &Fixture) {
 pub async fn dropped_reads_and_wishes_lock_nothing(fixture: &Fixture) {
     let mut contender = fixture.contender("ada", &fixture.name());
     let mut grant = fixture.first().take(&contender).await;
-    let page = Page {
-        prefix: fixture.unique().to_owned(),
-        after: None,
-        limit: 10,
-    };
+    let page = Page::first(fixture.unique(), 10);
     for point in points(fixture).await {
         let ask = Ask {
             name: contender.name.clone(),

@@ -68,9 +68,8 @@ pub async fn last_page_says_so(fixture: &Fixture) {
     let names = named(fixture, &["/a", "/b", "/c", "/d"]);
     take_all(fixture, &names).await;
     let page = |after: Option<Cursor>, limit| Page {
-        prefix: fixture.unique().to_owned(),
         after,
-        limit,
+        ..Page::first(fixture.unique(), limit)
     };
     let first = fixture.first().page(&page(None, 2)).await;
     assert_eq!(names_of(&first.leases), names[..2]);
@@ -90,9 +89,8 @@ pub async fn page_may_begin_after_an_absent_name(fixture: &Fixture) {
     let names = named(fixture, &["/a", "/c"]);
     take_all(fixture, &names).await;
     let page = Page {
-        prefix: fixture.unique().to_owned(),
         after: Some(Cursor::behind(format!("{}/b", fixture.unique()))),
-        limit: 10,
+        ..Page::first(fixture.unique(), 10)
     };
     let listed = fixture.first().page(&page).await;
     assert_eq!(names_of(&listed.leases), names[1..]);
@@ -172,11 +170,7 @@ pub async fn empty_prefix_lists_everything(fixture: &Fixture) {
 
 /// A page has 1 to 1,000 records: any other limit is refused, and says so.
 pub async fn limit_outside_its_range_is_refused(fixture: &Fixture) {
-    let page = |limit| Page {
-        prefix: fixture.unique().to_owned(),
-        after: None,
-        limit,
-    };
+    let page = |limit| Page::first(fixture.unique(), limit);
     for limit in [1, 1_000] {
         fixture.first().page(&page(limit)).await;
     }

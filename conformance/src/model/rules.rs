@@ -212,11 +212,7 @@ impl Records {
     /// [`Fault::Invalid`] for a page outside its bounds.
     pub fn clean_up(&mut self, request: &Purge, now_ms: u64) -> Result<Purged, StoreError> {
         request.check()?;
-        let page = Page {
-            prefix: request.prefix.clone(),
-            after: request.after.clone(),
-            limit: request.limit,
-        };
+        let page = request.page();
         let LeasePage { leases, next } = self.list(&page, now_ms)?;
         let names = leases.into_iter().filter_map(|listed| match listed {
             Listed::Lease(lease) => Some(lease.name),

@@ -18,7 +18,7 @@ pub use glance::{Glance, Glances, changes_between};
 pub use lease::{Lease, Occupancy};
 pub use outcome::{Acquired, Asked, End, Grant, LeasePage, Listed, Predecessor, Released, Renewed, Wish};
 pub use purge::{LeasePurge, PURGE_TTLS_MIN, Purge, Purged, Purging};
-pub use request::{Acquire, Ask, Page, Release, Renew};
+pub use request::{Acquire, Ask, Page, Release, Renew, Selection};
 pub use traits::{Durability, StoreTraits, Timekeeper, TokenSource, WatchSource};
 pub use watch::{Change, Scope, Watch, WatchEvent};
 
@@ -47,7 +47,7 @@ pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 ///   [`Certainty::Unknown`]. Nothing may be left locked by dropping it.
 /// - When unsure whether a write was applied, the error says [`Certainty::Unknown`].
 ///
-/// But for [`list_held`](Self::list_held), [`watch_ends`](Self::watch_ends) and [`watch_every_end`](Self::watch_every_end), which may
+/// But for [`watch_ends`](Self::watch_ends) and [`watch_every_end`](Self::watch_every_end), which may
 /// cost more where they are forgotten and are as right, no method has a default: a wrapper cannot forget one.
 pub trait LeaseStore: Send + Sync {
     /// What this store is and can do. Constant for the life of the store; no I/O.
@@ -105,21 +105,13 @@ pub trait LeaseStore: Send + Sync {
     /// Reads one lease; `None` where no record exists. The remaining time is by the store's clock.
     fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>>;
 
-    /// Reads leases in the order of their names (bytes of UTF-8), a page at a time.
+    /// Reads leases in the order of their names (bytes of UTF-8), a page at a time: all of them, or those that
+    /// [the page asks for](Selection), and perhaps others beside them.
     ///
     /// A record that cannot be understood is listed as [`Listed::Unreadable`], and hides no other; where its key could be a name,
     /// in its place. A page may have fewer leases than asked for, or none, and say where the next begins: only one that does not
     /// is the last.
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>>;
-
-    /// As [`list`](Self::list), for whoever asks what is held: a lease that was given back may be left out, and need not be. A store in
-    /// which that spares something does so, as leases that nobody holds may be many.
-    ///
-    /// # Errors
-    /// As [`list`](Self::list).
-    fn list_held<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        self.list(page)
-    }
 
     /// Starts watching. What it reports is a hint: it may lag and may repeat, never lie about order.
     ///

@@ -1,7 +1,7 @@
 //! Removing records that nobody uses: an operator's act, apart from what elects.
 
 use super::request::limit_within;
-use super::{Answer, Cursor, StoreError};
+use super::{Answer, Cursor, Page, Selection, StoreError};
 use crate::{LeaseName, Ttl};
 use std::time::Duration;
 
@@ -43,6 +43,17 @@ impl Purge {
     /// [`Fault::Invalid`](crate::Fault::Invalid), not applied: a [`limit`](Self::limit) outside 1 ..= 1,000.
     pub fn check(&self) -> Result<(), StoreError> {
         limit_within(self.limit, "leases to clean up")
+    }
+
+    /// The page of leases that it looks at.
+    #[must_use]
+    pub fn page(&self) -> Page {
+        Page {
+            prefix: self.prefix.clone(),
+            after: self.after.clone(),
+            limit: self.limit,
+            selection: Selection::All,
+        }
     }
 
     /// [`unused_for`](Self::unused_for) in milliseconds, for a store's own arithmetic: at most a thousand years.

@@ -62,11 +62,34 @@ pub struct Page {
     pub after: Option<Cursor>,
     /// At most this many; 1 ..= 1,000, else [`Fault::Invalid`](crate::Fault::Invalid).
     pub limit: u16,
+    /// All of them, or those that are held.
+    pub selection: Selection,
+}
+
+/// Which leases somebody asks for who lists them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Selection {
+    /// All that have a record.
+    All,
+    /// What is held: a lease that was given back may be left out, and need not be. A store in which that spares something does
+    /// so, as leases that nobody holds may be many.
+    Held,
 }
 
 impl Page {
     /// Most leases of one page.
     pub const LIMIT_MAX: u16 = 1_000;
+
+    /// The first page of all leases whose names begin with `prefix`.
+    #[must_use]
+    pub fn first(prefix: impl Into<String>, limit: u16) -> Self {
+        Self {
+            prefix: prefix.into(),
+            after: None,
+            limit,
+            selection: Selection::All,
+        }
+    }
 
     /// Refuses a page that is outside its bounds, which every store does before it asks anything.
     ///

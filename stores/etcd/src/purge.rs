@@ -10,7 +10,7 @@ use crate::unused::Unused;
 use crate::wire::kv::{Compare, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest};
 use crate::wire::path;
 use std::collections::BTreeMap;
-use tenure_core::{Cursor, LeaseName, Page, Purge, Purged, Purging, StoreError};
+use tenure_core::{Cursor, LeaseName, Purge, Purged, Purging, StoreError};
 use tenure_remote::Deed;
 
 /// What errors are about.
@@ -93,11 +93,7 @@ impl Site {
         &self,
         request: &Purge,
     ) -> Result<(BTreeMap<String, Seen>, Option<Cursor>), StoreError> {
-        let page = Page {
-            prefix: request.prefix.clone(),
-            after: request.after.clone(),
-            limit: request.limit,
-        };
+        let page = request.page();
         let (rows, mut next) = self.rows(&page, SUBJECT).await?;
         let (key, range_end) = self
             .keys

@@ -343,11 +343,7 @@ async fn keys_of_another_program_are_listed_as_such_and_hide_no_other() {
     put(etcd, 0, &scratch.key("a/../b", ""), "{}");
     put(etcd, 0, &scratch.key("sound", "\tcolour"), "green");
     put(etcd, 0, &scratch.key("nobody", "\tholder"), "{\"ttlMs\":1000}");
-    let page = tenure_core::Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let page = tenure_core::Page::first("", 10);
     let listed = store.list(&page).await.unwrap().leases;
     let shown: Vec<String> = listed
         .iter()
@@ -381,11 +377,7 @@ async fn keys_between_those_of_a_lease_cut_it_in_no_list() {
         }
     }
     for limit in 1..=3 {
-        let mut page = tenure_core::Page {
-            prefix: String::new(),
-            after: None,
-            limit,
-        };
+        let mut page = tenure_core::Page::first("", limit);
         let mut held = Vec::new();
         loop {
             let found = store.list(&page).await.unwrap();

@@ -8,11 +8,7 @@ use tenure_testkit::{Fault, FaultProxy};
 use tokio::task::JoinSet;
 
 async fn page(store: &impl LeaseStore) -> LeasePage {
-    let page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 1_000,
-    };
+    let page = Page::first("", 1_000);
     store.list(&page).await.unwrap()
 }
 
@@ -94,9 +90,8 @@ async fn releases_that_are_given_up_again_and_again_go_on_where_they_were() {
     let mut after = None;
     loop {
         let page = Page {
-            prefix: String::new(),
             after,
-            limit: 1_000,
+            ..Page::first("", 1_000)
         };
         let page = other.list(&page).await.unwrap();
         let is_vacant = |listed: &&Listed| matches!(listed, Listed::Lease(lease) if lease.occupancy() == Occupancy::Vacant);

@@ -32,11 +32,7 @@ async fn lease_whose_record_was_removed_is_nobody_elses_before_its_holder_has_st
             .remove(0)
             .unwrap_err(),
     );
-    let page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let page = Page::first("", 10);
     let listed = other.list(&page).await.unwrap().leases.remove(0);
     let Listed::Unreadable { error, .. } = listed else {
         panic!("{listed:?}")
@@ -75,11 +71,7 @@ async fn lease_whose_holder_is_on_no_session_is_told_as_such_until_its_holder_re
     let next = request("job", "next", seconds(60));
     told(&other.acquire(&next).await.unwrap_err());
     told(&other.get(&asked.name).await.unwrap_err());
-    let page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let page = Page::first("", 10);
     match other.list(&page).await.unwrap().leases.remove(0) {
         Listed::Unreadable { error, .. } => told(&error),
         listed => panic!("{listed:?}"),

@@ -3,24 +3,24 @@ use crate::identity;
 use crate::record::{decode, projection, shown_key};
 use crate::site::Site;
 use mongodb::bson::{Bson, Document, doc};
-use tenure_core::{Cursor, LeasePage, Listed, Page, StoreError};
+use tenure_core::{Cursor, LeasePage, Listed, Page, Selection, StoreError};
 
 impl Site {
-    /// Reads a page. Keys that are no text have no place in the order of names: as many as the last page has room for come last.
-    /// Where that is full, another one follows for them.
+    /// Reads a page.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
-        self.in_time(Deed::Read, "the list of leases", self.pages(page))
-            .await
-    }
-
-    /// Reads a page of those that were not given back, and of keys that are text.
-    pub(crate) async fn list_held(&self, page: &Page) -> Result<LeasePage, StoreError> {
-        self.in_time(Deed::Read, "the list of leases", self.held(page))
-            .await
-    }
-
-    async fn pages(&self, page: &Page) -> Result<LeasePage, StoreError> {
         page.check()?;
+        let read = async {
+            match page.selection {
+                Selection::All => self.all(page).await,
+                Selection::Held => self.held(page).await,
+            }
+        };
+        self.in_time(Deed::Read, "the list of leases", read).await
+    }
+
+    /// Keys that are no text have no place in the order of names: as many as the last page has room for come last. Where that is
+    /// full, another one follows for them.
+    async fn all(&self, page: &Page) -> Result<LeasePage, StoreError> {
         let of_page = of_page(&page.prefix, page.after.as_ref());
         let (mut found, mut next) = self.texts(of_page, page.limit).await?;
         if next.is_none() && page.prefix.is_empty() {
@@ -37,8 +37,8 @@ impl Site {
         Ok(self.page_of(&found, next))
     }
 
+    /// Those that were not given back, and whose keys are text.
     async fn held(&self, page: &Page) -> Result<LeasePage, StoreError> {
-        page.check()?;
         let mut of_page = of_page(&page.prefix, page.after.as_ref());
         of_page.insert("released", Bson::Null);
         let (found, next) = self.texts(of_page, page.limit).await?;

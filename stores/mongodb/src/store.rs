@@ -141,10 +141,6 @@ impl Requests for Site {
         self.at_ours(Deed::Read, Site::list(self, page)).await
     }
 
-    async fn list_held(self: &Arc<Self>, page: &Page) -> Result<LeasePage, StoreError> {
-        self.at_ours(Deed::Read, Site::list_held(self, page)).await
-    }
-
     async fn examine(self: &Arc<Self>) -> Result<Vec<Finding>, StoreError> {
         Site::examine(self).await
     }

@@ -104,11 +104,7 @@ async fn whose_leases_they_are_is_noted_by_who_takes_one_and_is_no_lease() {
         .expect("a mark");
     assert_eq!(noted.get("id"), alone.get("id"));
     assert_eq!(noted.get_str("of").ok(), Some("the replica set \"tenure\""));
-    let page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let page = Page::first("", 10);
     let listed = store.list(&page).await.expect("a list");
     assert_eq!(listed.leases.len(), 1, "the mark is no lease: {listed:?}");
     let findings = store.examine().await.expect("an examination");

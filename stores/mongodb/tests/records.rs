@@ -40,11 +40,7 @@ async fn texts_that_look_like_operators_stay_texts() {
         assert_eq!(lease.holder, asked.candidate);
         assert_eq!(lease.note, asked.note);
         assert_eq!(lease.token, grant.token);
-        let page = Page {
-            prefix: text.to_owned(),
-            after: None,
-            limit: 10,
-        };
+        let page = Page::first(text, 10);
         let listed = store.list(&page).await.expect("a page").leases;
         assert!(
             matches!(&listed[..], [Listed::Lease(lease)] if lease.name.as_str() == text),
@@ -245,11 +241,7 @@ async fn keys_that_are_no_names_are_listed_last_and_hide_nothing() {
     ] {
         leases.insert_one(doc! { "_id": key }).await.expect("inserted");
     }
-    let mut page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 2,
-    };
+    let mut page = Page::first("", 2);
     let mut listed = Vec::new();
     loop {
         let found = store.list(&page).await.expect("a page");
@@ -279,11 +271,7 @@ async fn a_key_that_is_no_text_is_listed_also_after_a_full_page() {
     for lease in ["job/0", "job/1"] {
         take(&store, &request(lease, "holder", seconds(60))).await;
     }
-    let mut page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 2,
-    };
+    let mut page = Page::first("", 2);
     let full = store.list(&page).await.expect("a page");
     assert_eq!((full.leases.len(), &full.next), (2, &None), "{full:?}");
     leases.insert_one(doc! { "_id": 7 }).await.expect("inserted");

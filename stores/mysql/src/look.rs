@@ -5,7 +5,7 @@ use crate::row::{number, text};
 use crate::schema::{ALL_ROWS, NOW_US, RECORD, TAKES_NO_WRITES, call, literal};
 use crate::site::{Site, subject};
 use mysql_async::Row;
-use tenure_core::{Ask, Asked, Cursor, Fault, LeaseName, LeasePage, Listed, Page, StoreError};
+use tenure_core::{Ask, Asked, Cursor, Fault, LeaseName, LeasePage, Listed, Page, Selection, StoreError};
 use tenure_remote::Deed;
 
 /// Where what was asked for begins in a row of [`Site::ask_now`].
@@ -44,16 +44,11 @@ impl Site {
 
     /// Reads a page.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
-        self.list_of("", page).await
-    }
-
-    /// Reads a page of those that were not given back.
-    pub(crate) async fn list_held(&self, page: &Page) -> Result<LeasePage, StoreError> {
-        self.list_of(" AND released_us IS NULL", page).await
-    }
-
-    async fn list_of(&self, condition: &str, page: &Page) -> Result<LeasePage, StoreError> {
         page.check()?;
+        let condition = match page.selection {
+            Selection::All => "",
+            Selection::Held => " AND released_us IS NULL",
+        };
         let subject = "the list of leases";
         let (found, next) = self
             .page(subject, condition, &page.prefix, page.after.as_ref(), page.limit)

@@ -37,11 +37,7 @@ async fn names_are_answered_as_they_are_where_sessions_speak_another_character_s
         (&asked.candidate, &asked.note),
         "{lease:?}"
     );
-    let page = Page {
-        prefix: "Größe/".to_owned(),
-        after: None,
-        limit: 10,
-    };
+    let page = Page::first("Größe/", 10);
     let page = store.list(&page).await.unwrap();
     assert!(
         matches!(&page.leases[..], [Listed::Lease(listed)] if listed.name == asked.name),
@@ -139,9 +135,8 @@ async fn list_is_whole_where_sessions_cut_answers_short() {
     let (mut listed, mut after) = (0, None);
     loop {
         let page = Page {
-            prefix: String::new(),
             after,
-            limit: 120,
+            ..Page::first("", 120)
         };
         let page = store.list(&page).await.unwrap();
         listed += page.leases.len();

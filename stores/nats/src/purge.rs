@@ -5,7 +5,7 @@ use crate::list::READS_MAX;
 use crate::swap::Kv;
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::json;
-use tenure_core::{FencingToken, LeaseName, Page, Purge, Purged, Purging, StoreError};
+use tenure_core::{FencingToken, LeaseName, Purge, Purged, Purging, StoreError};
 use tenure_remote::Deed;
 
 /// What errors are about.
@@ -14,11 +14,7 @@ const SUBJECT: &str = "the clean-up of leases";
 impl Kv {
     /// Reads a page, and removes each record that nobody uses, up to its number: one that was written since has a greater one.
     pub(crate) async fn purge(&self, request: &Purge) -> Result<Purged, StoreError> {
-        let page = Page {
-            prefix: request.prefix.clone(),
-            after: request.after.clone(),
-            limit: request.limit,
-        };
+        let page = request.page();
         // Before the records: so none looks older than it is.
         let now_ms = self.clock_ms(SUBJECT).await?;
         let (keys, next) = self.page_of_keys(&page).await?;

@@ -16,11 +16,7 @@ const GRAIN: Duration = Duration::from_millis(20);
 /// What a process sees that looks once and has never looked before, by both ways of looking.
 async fn looks(scratch: &Scratch, name: &LeaseName) -> [Lease; 2] {
     let got = scratch.store().await.get(name).await.unwrap().expect("a lease");
-    let page = Page {
-        prefix: name.to_string(),
-        after: None,
-        limit: 10,
-    };
+    let page = Page::first(name.to_string(), 10);
     let mut listed = scratch.store().await.list(&page).await.unwrap().leases;
     match listed.remove(0) {
         Listed::Lease(lease) => [got, lease],

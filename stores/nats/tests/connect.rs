@@ -176,11 +176,7 @@ async fn keys_of_another_program_are_left_alone() {
     beneath.put("colour", b"green", &[]).await;
     beneath.put("lease.not.ours", b"green", &[]).await;
     take(&store, &request("job", "a", seconds(60))).await;
-    let page = tenure_core::Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let page = tenure_core::Page::first("", 10);
     let listed = store.list(&page).await.expect("a page").leases;
     let shown = format!("{listed:?}");
     assert_eq!(

@@ -4,7 +4,7 @@ use crate::fault::Deed;
 use crate::record::{COLUMNS, Record, read, shortened};
 use crate::schema::RECORD;
 use crate::site::{Site, Typed, subject};
-use tenure_core::{Ask, Asked, Cursor, Fault, LeaseName, LeasePage, Listed, Page, StoreError};
+use tenure_core::{Ask, Asked, Cursor, Fault, LeaseName, LeasePage, Listed, Page, Selection, StoreError};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -46,16 +46,11 @@ impl Site {
 
     /// Reads a page.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
-        self.list_of("", page).await
-    }
-
-    /// Reads a page of those that were not given back.
-    pub(crate) async fn list_held(&self, page: &Page) -> Result<LeasePage, StoreError> {
-        self.list_of(" AND lease.released_at IS NULL", page).await
-    }
-
-    async fn list_of(&self, condition: &str, page: &Page) -> Result<LeasePage, StoreError> {
         page.check()?;
+        let condition = match page.selection {
+            Selection::All => "",
+            Selection::Held => " AND lease.released_at IS NULL",
+        };
         let subject = "the list of leases";
         let (found, next) = self
             .page(subject, condition, &page.prefix, page.after.as_ref(), page.limit)

@@ -71,10 +71,6 @@ impl Requests for Site {
         Site::list(self, page).await
     }
 
-    async fn list_held(self: &Arc<Self>, page: &Page) -> Result<LeasePage, StoreError> {
-        Site::list_held(self, page).await
-    }
-
     async fn examine(self: &Arc<Self>) -> Result<Vec<Finding>, StoreError> {
         Site::examine(self).await
     }

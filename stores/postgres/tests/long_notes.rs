@@ -26,11 +26,7 @@ async fn use_row(scratch: &Scratch, store: &PostgresStore) {
     let rival = request("long", "rival", seconds(60));
     let token = take(store, &holder).await.token;
     scratch.sql(TEN_MEGABYTES).await;
-    let all = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let all = Page::first("", 10);
     let listed = store.list(&all).await.unwrap().leases;
     let [Listed::Lease(lease)] = &listed[..] else {
         panic!("{listed:?}");

@@ -83,11 +83,7 @@ async fn empty_answer_to_another_is_not_told_as_nothing_found() {
     let asked = request("job", "holder", seconds(300));
     // By another store, which announces the term when it likes.
     let beat = [renewal(&asked, take(&scratch.store().await, &asked).await.token)];
-    let page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let page = Page::first("", 10);
     let extended = || async { matches!(store.renew(&beat).await.remove(0), Ok(Renewed::Extended { .. })) };
     assert!(extended().await);
     for look in ["one", "all"] {

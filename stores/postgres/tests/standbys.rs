@@ -340,11 +340,7 @@ async fn leases_of_postgres_are_not_told_by_a_standby() {
     followers(&looker, "WHERE replay_lsn >= pg_current_wal_insert_lsn()", 1).await;
     proxy.lead_to(standby.address());
     proxy.cut_connections();
-    let all = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let all = Page::first("", 10);
     let nobodys = request("nobodys", "holder", seconds(300)).name;
     let told = [
         answered(async || store.get(&asked.name).await.map(drop).map_err(FenceError::Store)).await,

@@ -3,7 +3,7 @@
 use crate::fault::Deed;
 use crate::script::{Arguments, PURGE};
 use crate::site::Site;
-use tenure_core::{Page, Purge, Purged, Purging, StoreError};
+use tenure_core::{Purge, Purged, Purging, StoreError};
 
 /// What errors are about.
 const SUBJECT: &str = "the clean-up of leases";
@@ -14,13 +14,7 @@ impl Site {
         if request.purging == Purging::Removes {
             self.is_alone_in_time().await?;
         }
-        let page = self
-            .page(&Page {
-                prefix: request.prefix.clone(),
-                after: request.after.clone(),
-                limit: request.limit,
-            })
-            .await?;
+        let page = self.page(&request.page()).await?;
         let understood = page
             .seen
             .into_iter()

@@ -62,11 +62,7 @@ async fn member_of_a_quorum_gives_no_lease_away_alone() {
     // Whoever only looks is told what this one has.
     let lease = after.get(&asked.name).await.expect("a look").expect("a lease");
     assert_eq!(lease.token, token);
-    let page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let page = Page::first("", 10);
     assert_eq!(after.list(&page).await.expect("a page").leases.len(), 1);
     after.watch(&Scope::Name(name("job"))).await.expect("a watch");
     let told = finding(&after, "topology").await;

@@ -323,11 +323,7 @@ async fn nothing_is_told_that_is_wrong(
 ) {
     let passing =
         |error: &tenure_core::StoreError| matches!(error.fault, Fault::Unreachable | Fault::TimedOut);
-    let page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let page = Page::first("", 10);
     match store.list(&page).await {
         Ok(found) => assert!(matches!(found.leases[..], [Listed::Lease(_)]), "{found:?}"),
         Err(error) => assert!(passing(&error), "{error:?}"),

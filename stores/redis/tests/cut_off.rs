@@ -45,11 +45,7 @@ async fn primary_without_the_replicas_that_it_must_have_decides_nothing() {
             name: asked.name.clone(),
             token: earlier,
         };
-        let page = Page {
-            prefix: String::new(),
-            after: None,
-            limit: 10,
-        };
+        let page = Page::first("", 10);
         for (lease, label) in [("other", "b"), ("job", "b")] {
             let rival = request(lease, label, seconds(600));
             says_what_it_lacks(&store.acquire(&rival).await.expect_err("decided"));

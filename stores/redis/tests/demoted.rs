@@ -39,11 +39,7 @@ async fn make_primary(server: &RedisServer) {
 }
 
 fn page() -> Page {
-    Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    }
+    Page::first("", 10)
 }
 
 #[track_caller]

@@ -196,11 +196,7 @@ async fn who_looks_gives_a_store_no_id_and_is_told_the_one_that_it_has() {
     let scratch = Scratch::new().await;
     let store = scratch.store().await;
     let asked = request("job", "holder", seconds(300));
-    let page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let page = Page::first("", 10);
     store.get(&asked.name).await.unwrap();
     store.list(&page).await.unwrap();
     store.watch(&Scope::Name(asked.name.clone())).await.unwrap();

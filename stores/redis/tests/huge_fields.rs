@@ -44,11 +44,7 @@ async fn huge_field_of_a_record_is_told_in_few_bytes() {
             name: asked.name.clone(),
             token,
         };
-        let page = Page {
-            prefix: String::new(),
-            after: None,
-            limit: 10,
-        };
+        let page = Page::first("", 10);
         let listed = match store.list(&page).await.expect("a page").leases.remove(0) {
             Listed::Unreadable { error, .. } => error,
             other => panic!("{other:?}"),

@@ -57,11 +57,7 @@ async fn looker_sees_and_changes_nothing(server: &RedisServer) {
     let url = url.replace("redis://", "redis://looker:hunter2@");
     let looker = RedisStore::connect(&url).await.expect("connects");
     assert!(looker.get(&asked.name).await.expect("a read").is_some());
-    let page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let page = Page::first("", 10);
     assert_eq!(looker.list(&page).await.expect("a page").leases.len(), 1);
     for scope in [Scope::Name(asked.name.clone()), Scope::Prefix(String::new())] {
         looker.watch(&scope).await.expect("a watch");
@@ -133,11 +129,7 @@ async fn who_may_not_read_records_is_not_told_that_they_are_unreadable() {
         let _set: String = user.query_async(&mut admin).await.expect("a user");
         let url = scratch.store_url().replace("redis://", "redis://blind:hunter2@");
         let blind = RedisStore::connect(&url).await.expect("connects");
-        let page = Page {
-            prefix: String::new(),
-            after: None,
-            limit: 10,
-        };
+        let page = Page::first("", 10);
         let fence = RedisFence::connect(&url).await.expect("a fence");
         let errors = [
             blind.acquire(&asked).await.expect_err("read"),

@@ -217,11 +217,7 @@ async fn member_that_forgot_many_terms_has_them_all_back_at_once() {
     let alone = RedisStore::connect(&three.servers[2].url())
         .await
         .expect("a member");
-    let page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 1_000,
-    };
+    let page = Page::first("", 1_000);
     let listed = alone.list(&page).await.expect("a list").leases;
     assert_eq!(listed.len(), renewals.len());
     // What was brought by several renewals is all there by now.

@@ -70,11 +70,7 @@ impl Three {
 }
 
 fn everything() -> Page {
-    Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    }
+    Page::first("", 10)
 }
 
 /// Who looks for what an attempt has left, or for the lease of a process that was killed, would give nothing back; who stands by

@@ -29,11 +29,7 @@ async fn candidacy(server: &RedisServer) {
 }
 
 async fn listed(store: &QuorumStore) -> Vec<Listed> {
-    let page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let page = Page::first("", 10);
     store.list(&page).await.expect("a list").leases
 }
 

@@ -312,11 +312,7 @@ async fn who_looks_at_a_quorum_records_no_members() {
     let all = hosts(&servers);
     let wrong = quorum_at(&[all[0].clone(), all[1].clone(), all[3].clone()]).await;
     assert_eq!(wrong.get(&job("a").name).await, Ok(None));
-    let page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let page = Page::first("", 10);
     wrong.list(&page).await.expect("a page");
     wrong.watch(&Scope::Prefix(String::new())).await.expect("a watch");
     assert_eq!(members_of(&wrong).await, Verdict::Warning);

@@ -78,11 +78,7 @@ impl Three {
     }
 
     pub async fn listed(&self) -> Vec<LeaseName> {
-        let page = Page {
-            prefix: String::new(),
-            after: None,
-            limit: 1_000,
-        };
+        let page = Page::first("", 1_000);
         let listed = self.store.list(&page).await.expect("a list").leases;
         let names = listed.into_iter().map(|listed| match listed {
             Listed::Lease(lease) => lease.name,

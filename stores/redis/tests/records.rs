@@ -250,11 +250,7 @@ async fn names_without_a_record_are_passed_over_and_leave_the_index_in_time() {
         .await;
     }
     take(&store, &request("young", "a", seconds(60))).await;
-    let page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 5,
-    };
+    let page = Page::first("", 5);
     let found = store.list(&page).await.expect("a page");
     let names: Vec<String> = found
         .leases

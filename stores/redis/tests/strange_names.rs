@@ -71,11 +71,7 @@ async fn leases_that_a_member_lacks_are_listed_once_and_held() {
         names.push(lease);
     }
     for limit in 1..=5 {
-        let mut page = Page {
-            prefix: String::new(),
-            after: None,
-            limit,
-        };
+        let mut page = Page::first("", limit);
         let mut listed = Vec::new();
         loop {
             let found = store.list(&page).await.expect("a page");
@@ -122,11 +118,7 @@ async fn add_strange(server: &RedisServer) {
 /// Whatever the length of a page, all leases are listed once, and so is what is none.
 async fn is_whole(store: &impl LeaseStore) {
     for limit in 1..=12 {
-        let mut page = Page {
-            prefix: String::new(),
-            after: None,
-            limit,
-        };
+        let mut page = Page::first("", limit);
         let (mut leases, mut strange) = (Vec::new(), 0);
         loop {
             let found = store.list(&page).await.expect("a page");

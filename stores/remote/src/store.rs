@@ -36,13 +36,6 @@ pub trait Requests: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Option<Lease>, StoreError>> + Send;
     /// As [`LeaseStore::list`].
     fn list(self: &Arc<Self>, page: &Page) -> impl Future<Output = Result<LeasePage, StoreError>> + Send;
-    /// As [`LeaseStore::list_held`].
-    fn list_held(
-        self: &Arc<Self>,
-        page: &Page,
-    ) -> impl Future<Output = Result<LeasePage, StoreError>> + Send {
-        self.list(page)
-    }
     /// As [`LeaseStore::examine`].
     fn examine(self: &Arc<Self>) -> impl Future<Output = Result<Vec<Finding>, StoreError>> + Send;
     /// As [`LeaseStore::watch`], but awaited where the user is; what reads the watch runs on `thread`.
@@ -155,15 +148,6 @@ impl<S: Requests> LeaseStore for Remote<S> {
         Box::pin(async move { self.thread.run(async move { site.list(&page).await }).await? })
     }
 
-    fn list_held<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        let (site, page) = (Arc::clone(self.site()), page.clone());
-        Box::pin(async move {
-            self.thread
-                .run(async move { site.list_held(&page).await })
-                .await?
-        })
-    }
-
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(self.site().watch(&self.thread, scope.clone()))
     }
@@ -186,17 +170,6 @@ impl<S: Requests> LeaseStore for Remote<S> {
 /// Implements [`LeaseStore`] for a public type whose only field is a [`Remote`].
 #[macro_export]
 macro_rules! lease_store {
-    (@listing $method:ident) => {
-        fn $method<'a>(
-            &'a self,
-            page: &'a $crate::tenure_core::Page,
-        ) -> $crate::tenure_core::Answer<
-            'a,
-            Result<$crate::tenure_core::LeasePage, $crate::tenure_core::StoreError>,
-        > {
-            self.0.$method(page)
-        }
-    };
     (@watching $method:ident) => {
         fn $method<'a>(
             &'a self,
@@ -264,8 +237,16 @@ macro_rules! lease_store {
                 self.0.get(name)
             }
 
-            $crate::lease_store!(@listing list);
-            $crate::lease_store!(@listing list_held);
+            fn list<'a>(
+                &'a self,
+                page: &'a $crate::tenure_core::Page,
+            ) -> $crate::tenure_core::Answer<
+                'a,
+                Result<$crate::tenure_core::LeasePage, $crate::tenure_core::StoreError>,
+            > {
+                self.0.list(page)
+            }
+
             $crate::lease_store!(@watching watch);
             $crate::lease_store!(@watching watch_ends);
 

@@ -243,17 +243,13 @@ fn integrity(connection: &Connection) -> Result<Finding, Trouble> {
 
 async fn records(database: &Database) -> Finding {
     let (mut count, mut unreadable) = (0_usize, Vec::new());
-    let mut page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: PAGE,
-    };
+    let mut page = Page::first("", PAGE);
     loop {
         let read = patiently(
             &database.patience,
             || "the records".to_owned(),
             &database.shown,
-            || listing::read_page(database, &page, listing::Of::All),
+            || listing::read_page(database, &page),
         );
         let leases = match read.await {
             Ok(leases) => leases,

@@ -8,7 +8,7 @@ use crate::sighting;
 use crate::trouble::Trouble;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row, params};
-use tenure_core::{Cursor, Lease, LeaseName, LeasePage, Listed, Page};
+use tenure_core::{Cursor, Lease, LeaseName, LeasePage, Listed, Page, Selection};
 
 /// Longest key that is shown, in characters: a lease's name fits whole.
 const SHOWN_CHARACTERS_MAX: usize = 255;
@@ -23,19 +23,11 @@ pub(crate) fn read_one(database: &Database, name: &LeaseName) -> Result<Option<L
     Ok(seen.into_lease())
 }
 
-/// Which leases a page may be of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Of {
-    All,
-    /// Those that were not given back.
-    Held,
-}
-
 /// One try at reading a page.
-pub(crate) fn read_page(database: &Database, page: &Page, of: Of) -> Result<LeasePage, Trouble> {
+pub(crate) fn read_page(database: &Database, page: &Page) -> Result<LeasePage, Trouble> {
     page.check().map_err(Trouble::Told)?;
     let session = database.session()?;
-    let (leases, unnoted) = rows(&session.connection, &database.clock, &database.shown, (page, of))?;
+    let (leases, unnoted) = rows(&session.connection, &database.clock, &database.shown, page)?;
     // The statement has ended: a write in the middle of it would have to follow on what it has read.
     sighting::note_what_was_read(&session.connection, &database.clock, &unnoted);
     Ok(leases)
@@ -46,14 +38,15 @@ fn rows(
     connection: &Connection,
     clock: &BootClock,
     shown: &str,
-    (page, of): (&Page, Of),
+    page: &Page,
 ) -> Result<(LeasePage, Vec<LeaseName>), Trouble> {
     let mut statement = connection.prepare_cached(concat!(
         "SELECT ",
         record_columns!(),
         " FROM lease WHERE name >= ?1 AND name > ?2 AND (?3 OR released = 0) ORDER BY name"
     ))?;
-    let mut rows = statement.query(params![page.prefix, start_of(page.after.as_ref()), of == Of::All])?;
+    let all = page.selection == Selection::All;
+    let mut rows = statement.query(params![page.prefix, start_of(page.after.as_ref()), all])?;
     let (mut leases, mut unnoted, mut last) = (Vec::new(), Vec::new(), None);
     while let Some(row) = rows.next()? {
         let key = key(row)?;

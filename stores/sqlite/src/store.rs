@@ -4,7 +4,7 @@ use crate::acquire;
 use crate::database::Database;
 use crate::examine;
 use crate::insistence::insistently;
-use crate::listing::{self, Of};
+use crate::listing;
 use crate::notifier::Listened;
 use crate::options::SqliteOptions;
 use crate::patience::patiently;
@@ -84,14 +84,6 @@ impl SqliteStore {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.database.path
-    }
-
-    async fn pages(&self, page: &Page, of: Of) -> Result<LeasePage, StoreError> {
-        self.patiently(
-            || format!("the list of leases \"{}*\"", page.prefix.escape_debug()),
-            |database| listing::read_page(database, page, of),
-        )
-        .await
     }
 
     /// As [`patiently`](Self::patiently), for what writes.
@@ -195,11 +187,10 @@ impl LeaseStore for SqliteStore {
     }
 
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        Box::pin(self.pages(page, Of::All))
-    }
-
-    fn list_held<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        Box::pin(self.pages(page, Of::Held))
+        Box::pin(self.patiently(
+            || format!("the list of leases \"{}*\"", page.prefix.escape_debug()),
+            |database| listing::read_page(database, page),
+        ))
     }
 
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {

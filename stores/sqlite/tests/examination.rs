@@ -29,11 +29,7 @@ async fn a_sound_store_is_found_sound_and_left_as_it_was() {
     ] {
         assert_eq!(of(&findings, subject).verdict, Verdict::Good, "{findings:#?}");
     }
-    let all = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let all = Page::first("", 10);
     assert!(store.list(&all).await.unwrap().leases.is_empty());
 }
 

@@ -67,11 +67,7 @@ async fn a_frozen_writer_stops_writes_within_a_bound_and_no_reads() {
     // Reads go on, and see nothing of the half-done write; so do those who would get nothing anyway.
     let lease = store.get(&name("job")).await.unwrap().unwrap();
     assert_eq!((lease.token, lease.holder.id.as_str()), (first.token, "first"));
-    let page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-    };
+    let page = Page::first("", 10);
     assert_eq!(store.list(&page).await.unwrap().leases.len(), 1);
     let lease = held(&store, &Asker::new("second"), "job").await;
     assert_eq!(lease.token, first.token);

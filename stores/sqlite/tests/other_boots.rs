@@ -157,11 +157,7 @@ async fn a_record_of_another_boot_that_is_only_looked_at_expires() {
         let _granted = grant(&store, &first, lease).await;
     }
     scratch.sql(OTHER_BOOT);
-    let page = Page {
-        prefix: "list".to_owned(),
-        after: None,
-        limit: 100,
-    };
+    let page = Page::first("list", 100);
     let began = Instant::now();
     let listed = || async {
         let page = store.list(&page).await.unwrap();

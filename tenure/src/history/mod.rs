@@ -251,12 +251,8 @@ impl History {
     }
 
     async fn records(&self) -> Result<Records, StoreError> {
-        let page = Page {
-            prefix: format!("{}{TERMS}", self.name),
-            after: None,
-            // All there are, and whatever else stands between them.
-            limit: RECORDS_MAX,
-        };
+        // All there are, and whatever else stands between them.
+        let page = Page::first(format!("{}{TERMS}", self.name), RECORDS_MAX);
         let found = self.store.list(&page).await?;
         let is_of_this = |lease: &Lease| {
             let slot = lease.name.as_str().strip_prefix(&page.prefix);

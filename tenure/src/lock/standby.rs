@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 use tenure_core::{
     Ask, Asked, CandidateId, Fault, FencingToken, Lease, LeaseName, Listed, NameError, NameFault, Occupancy,
-    Page, Priority, StoreError,
+    Page, Priority, Selection, StoreError,
 };
 
 /// What is between the name of a lease and those who wait for it.
@@ -187,16 +187,15 @@ pub(super) async fn ranked(
 ) -> Result<Vec<Standby>, StoreError> {
     let mut standbys = Vec::new();
     let mut page = Page {
-        prefix: queue.to_owned(),
-        after: None,
-        limit: PAGE,
+        selection: Selection::Held,
+        ..Page::first(queue, PAGE)
     };
     loop {
         let late = |_| {
             let message = format!("queue \"{queue}\": no answer in {time_max:?}; is the store reachable?");
             StoreError::not_applied(Fault::TimedOut, message)
         };
-        let found = timeout(time_max, store.list_held(&page)).await.map_err(late)??;
+        let found = timeout(time_max, store.list(&page)).await.map_err(late)??;
         for listed in &found.leases {
             match listed {
                 Listed::Lease(place) if place.occupancy() == Occupancy::Held => {

@@ -117,9 +117,6 @@ impl LeaseStore for Counting {
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
         Box::pin(self.page(self.inner.list(page)))
     }
-    fn list_held<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        Box::pin(self.page(self.inner.list_held(page)))
-    }
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(async move {
             let permit = self.watches.acquire().await;

@@ -1,6 +1,8 @@
 use super::super::records::{Records, Slot};
 use crate::model::Defect;
-use tenure_core::{Cursor, Fault, Lease, LeaseName, LeasePage, Listed, Occupancy, Page, StoreError};
+use tenure_core::{
+    Cursor, Fault, Lease, LeaseName, LeasePage, Listed, Occupancy, Page, Selection, StoreError,
+};
 
 impl Defect {
     /// The rule for reading a lease, broken.
@@ -94,21 +96,6 @@ impl Defect {
         }
     }
 
-    pub(super) fn list_held(
-        self,
-        records: &Records,
-        page: &Page,
-        now_ms: u64,
-    ) -> Result<LeasePage, StoreError> {
-        let mut answer = self.list(records, page, now_ms)?;
-        if self == Self::ListOfHeldHidesHeld {
-            answer
-                .leases
-                .retain(|one| matches!(one, Listed::Lease(lease) if lease.released));
-        }
-        Ok(answer)
-    }
-
     fn spoil_page(self, page: &Page, answer: &mut LeasePage) {
         let unreadable = |one: &Listed| matches!(one, Listed::Unreadable { .. });
         match self {
@@ -122,6 +109,11 @@ impl Defect {
                 answer
                     .leases
                     .retain(|one| !matches!(one, Listed::Lease(lease) if lease.released));
+            }
+            Self::ListOfHeldHidesHeld if page.selection == Selection::Held => {
+                answer
+                    .leases
+                    .retain(|one| matches!(one, Listed::Lease(lease) if lease.released));
             }
             Self::ListHidesUnreadable => answer.leases.retain(|one| !unreadable(one)),
             Self::ListEndsAtUnreadable => {
@@ -154,9 +146,9 @@ fn in_order_of<Key: Ord>(
     order: impl Fn(&str) -> Key,
 ) -> LeasePage {
     let whole = Page {
-        prefix: page.prefix.clone(),
         after: None,
         limit: 1_000,
+        ..page.clone()
     };
     let mut leases = records
         .list(&whole, now_ms)

@@ -227,10 +227,6 @@ impl LeaseStore for FlawedStore {
         Box::pin(self.pass(move |defect, records, now_ms| defect.list(records, page, now_ms)))
     }
 
-    fn list_held<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        Box::pin(self.pass(move |defect, records, now_ms| defect.list_held(records, page, now_ms)))
-    }
-
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(self.watch_for(scope, Of::Everything))
     }

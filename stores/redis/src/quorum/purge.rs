@@ -16,7 +16,7 @@ use crate::script::{Arguments, PURGE_MEMBER};
 use crate::site::Site;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tenure_core::{Cursor, Fault, LeaseName, Page, Purge, Purged, Purging, StoreError};
+use tenure_core::{Cursor, Fault, LeaseName, Purge, Purged, Purging, StoreError};
 
 /// What errors are about.
 const SUBJECT: &str = "the clean-up of leases";
@@ -81,11 +81,7 @@ impl Quorum {
 
     /// The names of a page that every answering member has reached. All are waited for: what one has that is not heard stays.
     async fn names(&self, request: &Purge) -> Result<Names, StoreError> {
-        let page = Page {
-            prefix: request.prefix.clone(),
-            after: request.after.clone(),
-            limit: request.limit,
-        };
+        let page = request.page();
         let read = |site: Arc<Site>| {
             let page = page.clone();
             async move { site.page(&page).await }

@@ -370,11 +370,7 @@ fn same_quorum(seen: impl IntoIterator<Item = Seen>) -> Option<Vec<Entry>> {
 
 /// A lease that this member has, and that is held or may be.
 async fn used(member: &Member) -> Result<Option<String>, StoreError> {
-    let mut page = Page {
-        prefix: String::new(),
-        after: None,
-        limit: PAGE,
-    };
+    let mut page = Page::first("", PAGE);
     for _page in 0..PAGES_MAX {
         let found = member.in_time(Deed::Read, member.site.list(&page)).await?;
         let held = found.leases.iter().find_map(|listed| match listed {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tenure_core::{
-    Attempt, Candidate, CandidateId, Fault, FencingToken, Grant, Incarnation, Lease, LeaseName, LeasePurge,
-    Note, Scope, StoreError, StoreTraits, Timekeeper, Ttl, Watch, WatchSource,
+    Attempt, Candidate, CandidateId, Fault, FencingToken, Grant, Incarnation, Interest, Lease, LeaseName,
+    LeasePurge, Note, Scope, StoreTraits, Timekeeper, Ttl, Watch, WatchSource,
 };
 use tokio::time::Instant;
 
@@ -303,23 +303,17 @@ impl Fixture {
     /// Starts watching through `client`. `None` where the store declares that it cannot be watched; then it is
     /// checked that it says so.
     pub async fn watch(&self, client: &Client, scope: &Scope) -> Option<Box<dyn Watch>> {
-        let answer = client.store().watch(scope).await;
-        self.judged(scope, answer)
+        self.watch_for(client, scope, Interest::Everything).await
     }
 
-    /// The same, for whoever waits for an end.
-    pub async fn watch_ends(&self, client: &Client, scope: &Scope) -> Option<Box<dyn Watch>> {
-        let answer = client.store().watch_ends(scope).await;
-        self.judged(scope, answer)
-    }
-
-    /// The same, for whoever waits for every end.
-    pub async fn watch_every_end(&self, client: &Client, scope: &Scope) -> Option<Box<dyn Watch>> {
-        let answer = client.store().watch_every_end(scope).await;
-        self.judged(scope, answer)
-    }
-
-    fn judged(&self, scope: &Scope, answer: Result<Box<dyn Watch>, StoreError>) -> Option<Box<dyn Watch>> {
+    /// The same, for whoever does not wait for everything.
+    pub async fn watch_for(
+        &self,
+        client: &Client,
+        scope: &Scope,
+        interest: Interest,
+    ) -> Option<Box<dyn Watch>> {
+        let answer = client.store().watch(scope, interest).await;
         match self.traits().watch {
             WatchSource::Push | WatchSource::Poll => {
                 Some(answer.unwrap_or_else(|error| panic!("watching {scope:?} failed: {error}")))

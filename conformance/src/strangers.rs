@@ -5,8 +5,8 @@ use crate::asking::{name, renewal, request, seconds, take};
 use std::future::Future;
 use std::time::Duration;
 use tenure_core::{
-    Acquired, Bump, Certainty, Fault, Fence, FenceError, FencingToken, LeaseStore, Renewed, ResourceName,
-    Scope, StoreError, Term,
+    Acquired, Bump, Certainty, Fault, Fence, FenceError, FencingToken, Interest, LeaseStore, Renewed,
+    ResourceName, Scope, StoreError, Term,
 };
 use tenure_testkit::{FaultProxy, eventually_async};
 
@@ -137,12 +137,15 @@ pub async fn leader_loses_nothing<A: Address>(address: &A, store: &dyn LeaseStor
 pub async fn watch_is_not_begun<A: Address>(address: &A, store: &dyn LeaseStore) {
     let everything = Scope::Prefix(String::new());
     for _round in 0..ROUNDS {
-        let watching = async || store.watch(&everything).await;
+        let watching = async || store.watch(&everything, Interest::Everything).await;
         let mut watch = eventually_async(PATIENCE, "a watch", watching).await;
         address.lead_to_the_stranger().await;
         let told = tokio::time::timeout(PATIENCE, watch.next()).await;
         told.expect("in time").expect_err("its connection has ended");
-        is_refused::<A>(A::SAID, async || store.watch(&everything).await.err()).await;
+        is_refused::<A>(A::SAID, async || {
+            store.watch(&everything, Interest::Everything).await.err()
+        })
+        .await;
         address.is_untouched().await;
         address.lead_back().await;
     }

@@ -5,7 +5,9 @@ use crate::asking::{giving_back, renewal, request, seconds, take};
 use std::any::Any;
 use std::future::Future;
 use std::time::Duration;
-use tenure_core::{Certainty, Change, Fault as StoreFault, LeaseStore, Released, Renewed, Scope, WatchEvent};
+use tenure_core::{
+    Certainty, Change, Fault as StoreFault, Interest, LeaseStore, Released, Renewed, Scope, WatchEvent,
+};
 use tenure_testkit::{Fault, FaultProxy, RequestFault, eventually, eventually_async};
 
 /// A store's own bound on a request is 5 s; the rest is for a loaded machine.
@@ -122,7 +124,7 @@ pub async fn broken_watch_says_so_and_the_next_one_hears(
         (None, StoreFault::Unreachable),
         (Some(Fault::BlackHole), when_silent),
     ] {
-        let mut watch = store.watch(&scope).await.expect("a watch");
+        let mut watch = store.watch(&scope, Interest::Everything).await.expect("a watch");
         match fault {
             None => proxy.cut_connections(),
             Some(fault) => proxy.set(fault),
@@ -138,7 +140,7 @@ pub async fn broken_watch_says_so_and_the_next_one_hears(
         assert_eq!(error.fault, expected, "{error}");
         proxy.heal();
     }
-    let mut watch = store.watch(&scope).await.expect("a watch");
+    let mut watch = store.watch(&scope, Interest::Everything).await.expect("a watch");
     let asked = request("job", "holder", seconds(60));
     let grant = take(store, &asked).await;
     let released = store.release(&[giving_back(&asked, grant.token)]).await.remove(0);

@@ -32,10 +32,10 @@ pub use observed::{
 };
 pub use store::{
     Acquire, Acquired, Answer, Ask, Asked, Certainty, Change, Cursor, Durability, End, Fault, Finding,
-    Glance, Glances, Grant, Lease, LeasePage, LeasePurge, LeaseStore, Listed, Occupancy, PURGE_TTLS_MIN,
-    Page, Predecessor, Purge, Purged, Purging, Release, Released, Renew, Renewed, Scope, Selection,
-    StoreError, StoreTraits, Timekeeper, TokenSource, Verdict, Watch, WatchEvent, WatchSource, Wish, Work,
-    changes_between,
+    Glance, Glances, Grant, Interest, Lease, LeasePage, LeasePurge, LeaseStore, Listed, Occupancy,
+    PURGE_TTLS_MIN, Page, Predecessor, Purge, Purged, Purging, Release, Released, Renew, Renewed, Scope,
+    Selection, StoreError, StoreTraits, Timekeeper, TokenSource, Verdict, Watch, WatchEvent, WatchSource,
+    Wish, Work, changes_between,
 };
 pub use timing::{Promises, Timing, TimingError, TimingOptions, Violation};
 pub use words::{

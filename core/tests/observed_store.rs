@@ -11,9 +11,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tenure_core::{
     Acquire, Acquired, Answer, Ask, Asked, Change, Clock, CompareAndSwap, Durability, Entry, Fault,
-    FencingToken, Finding, Floor, LeaseName, LeaseStore, Moment, Need, ObservedStore, Page, Reading,
-    RecordEvent, RecordPage, RecordWatch, Released, Renew, Renewed, Response, Revision, Round, Scope,
-    StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, WatchEvent, WatchSource, Written,
+    FencingToken, Finding, Floor, Interest, LeaseName, LeaseStore, Moment, Need, ObservedStore, Page,
+    Reading, RecordEvent, RecordPage, RecordWatch, Released, Renew, Renewed, Response, Revision, Round,
+    Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, WatchEvent, WatchSource, Written,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -296,7 +296,7 @@ fn told_of(bench: &Handle, write: impl FnOnce(&mut Shelf)) {
 #[test]
 fn a_watch_tells_of_changes_and_not_of_renewals_and_sees_both() {
     let (bench, store) = bench();
-    let mut watch = run(store.watch(&Scope::Name(name()))).unwrap();
+    let mut watch = run(store.watch(&Scope::Name(name()), Interest::Everything)).unwrap();
     let mut ada = Observer::new();
     let mut token = None;
     told_of(&bench, |shelf| token = Some(ada.take(shelf, &request(1)).token));
@@ -342,7 +342,7 @@ fn a_watch_tells_of_changes_and_not_of_renewals_and_sees_both() {
 #[test]
 fn a_watch_never_tells_what_was_before_what_it_has_told() {
     let (bench, store) = bench();
-    let mut watch = run(store.watch(&Scope::Name(name()))).unwrap();
+    let mut watch = run(store.watch(&Scope::Name(name()), Interest::Everything)).unwrap();
     let mut ada = Observer::new();
     told_of(&bench, |shelf| {
         ada.take(shelf, &request(1));
@@ -362,7 +362,7 @@ fn a_watch_never_tells_what_was_before_what_it_has_told() {
 #[test]
 fn a_renewal_that_a_watch_has_seen_counts_from_then_and_not_from_the_next_look() {
     let (bench, store) = bench();
-    let mut watch = run(store.watch(&Scope::Name(name()))).unwrap();
+    let mut watch = run(store.watch(&Scope::Name(name()), Interest::Everything)).unwrap();
     let mut ada = Observer::new();
     let mut token = None;
     told_of(&bench, |shelf| token = Some(ada.take(shelf, &request(1)).token));
@@ -381,7 +381,7 @@ fn a_watch_that_begins_in_the_middle_of_a_term_is_silent_about_its_renewals() {
     let (bench, store) = bench();
     let mut ada = Observer::new();
     let token = ada.take(&mut bench.0.shelf.lock().unwrap(), &request(1)).token;
-    let mut watch = run(store.watch(&Scope::Name(name()))).unwrap();
+    let mut watch = run(store.watch(&Scope::Name(name()), Interest::Everything)).unwrap();
     told_of(&bench, |shelf| {
         ada.renew(shelf, &request(1), token);
     });

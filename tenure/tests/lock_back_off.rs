@@ -4,7 +4,7 @@ use crate::harness::{Site, pass_on, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tenure::contract::{Acquire, Acquired, Answer, Event, Fault, Lease, Scope, Watch, WatchEvent};
+use tenure::contract::{Acquire, Acquired, Answer, Event, Fault, Interest, Lease, Scope, Watch, WatchEvent};
 use tenure::{
     LeaseName, LeaseStore, LockManager, LockTiming, LockTimingOptions, ReleaseOutcome, SharedStore,
     StoreError,
@@ -33,9 +33,13 @@ impl LeaseStore for FailingOnce {
         traits, acquire, renew, release, ask, get, list, examine, run_beside
     );
 
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+    fn watch<'a>(
+        &'a self,
+        scope: &'a Scope,
+        interest: Interest,
+    ) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         if self.watches.fetch_add(1, Ordering::SeqCst) > 0 {
-            return self.inner.watch(scope);
+            return self.inner.watch(scope, interest);
         }
         let (how, failures) = (self.how, self.failures.clone());
         let mut watch = FailingWatch { how, failures };
@@ -116,7 +120,7 @@ impl LeaseStore for Refusing {
         traits, acquire, renew, release, ask, get, list, examine, run_beside
     );
 
-    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+    fn watch<'a>(&'a self, _scope: &'a Scope, _: Interest) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         self.refused.fetch_add(1, Ordering::SeqCst);
         let refusal = StoreError::not_applied(Fault::Busy, "too many are open");
         Box::pin(std::future::ready(Err(refusal)))
@@ -174,7 +178,7 @@ impl LeaseStore for Away {
         }
     }
 
-    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+    fn watch<'a>(&'a self, _scope: &'a Scope, _: Interest) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         let begun: Result<Box<dyn Watch>, _> = match *self.is_away.borrow() {
             true => Err(away()),
             false => {

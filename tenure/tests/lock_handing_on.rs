@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tenure::contract::{
-    Acquire, Acquired, Answer, Fault, Occupancy, Release, Released, Scope, Watch, WatchEvent,
+    Acquire, Acquired, Answer, Fault, Interest, Occupancy, Release, Released, Scope, Watch, WatchEvent,
 };
 use tenure::{
     Authority, Cause, FencingToken, LeaseStore, LockManager, LockManagerBuilder, ReleaseOutcome, SharedStore,
@@ -242,7 +242,7 @@ impl LeaseStore for Unheard {
         })
     }
     /// Nothing tells this process of what happens to its lock.
-    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+    fn watch<'a>(&'a self, _scope: &'a Scope, _: Interest) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(std::future::pending())
     }
 }
@@ -299,7 +299,7 @@ impl LeaseStore for Failing {
         })
     }
     /// Nothing tells this process of what happens to its lock.
-    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+    fn watch<'a>(&'a self, _scope: &'a Scope, _: Interest) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(std::future::pending())
     }
 }
@@ -349,13 +349,15 @@ impl LeaseStore for Late {
         traits, acquire, renew, release, ask, get, list, examine, run_beside
     );
 
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        Box::pin(async move { Ok(Box::new(LateWatch(self.inner.watch(scope).await?)) as Box<dyn Watch>) })
-    }
-    fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        Box::pin(
-            async move { Ok(Box::new(LateWatch(self.inner.watch_ends(scope).await?)) as Box<dyn Watch>) },
-        )
+    fn watch<'a>(
+        &'a self,
+        scope: &'a Scope,
+        interest: Interest,
+    ) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        Box::pin(async move {
+            let watch = self.inner.watch(scope, interest).await?;
+            Ok(Box::new(LateWatch(watch)) as Box<dyn Watch>)
+        })
     }
 }
 

@@ -4,7 +4,9 @@ use crate::harness::{Site, pass_on, soon};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenure::contract::{Acquire, Acquired, Answer, Fault, Occupancy, Scope, StoreTraits, Watch, WatchEvent};
+use tenure::contract::{
+    Acquire, Acquired, Answer, Fault, Interest, Occupancy, Scope, StoreTraits, Watch, WatchEvent,
+};
 use tenure::{Fairness, LeaseStore, LockManager, LockTimingOptions, ReleaseOutcome, SharedStore, StoreError};
 use tenure_testkit::eventually_async;
 use tokio::sync::oneshot;
@@ -64,21 +66,25 @@ impl LeaseStore for Ending {
         }
         self.inner.acquire(request)
     }
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        self.inner.watch(scope)
-    }
-    fn watch_every_end<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+    fn watch<'a>(
+        &'a self,
+        scope: &'a Scope,
+        interest: Interest,
+    ) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        if interest != Interest::EveryEnd {
+            return self.inner.watch(scope, interest);
+        }
         Box::pin(async move {
             match (self.begun.fetch_add(1, Ordering::SeqCst), self.how) {
                 (0, how) => {
                     let end = self.end.lock().unwrap().take();
                     let end = end.expect("it begins once");
-                    let watch = self.inner.watch_every_end(scope).await?;
+                    let watch = self.inner.watch(scope, interest).await?;
                     Ok(Box::new(EndingWatch { watch, how, end }) as Box<dyn Watch>)
                 }
                 // What it would be of use for is over before the store answers.
                 (1, End::Breaks) => std::future::pending().await,
-                _ => self.inner.watch_every_end(scope).await,
+                _ => self.inner.watch(scope, interest).await,
             }
         })
     }

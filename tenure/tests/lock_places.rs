@@ -6,7 +6,7 @@ use crate::harness::{PATIENCE, Site, long_lock_timing, pass_on, soon, within};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tenure::contract::{Answer, Fault, Scope, StoreTraits, Watch, WatchSource};
+use tenure::contract::{Answer, Fault, Interest, Scope, StoreTraits, Watch, WatchSource};
 use tenure::{
     Fairness, LeaseName, LeaseStore, LockManager, LockTiming, LockTimingOptions, SharedStore, StoreError,
 };
@@ -175,7 +175,7 @@ impl LeaseStore for Blind {
         }
     }
 
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+    fn watch<'a>(&'a self, scope: &'a Scope, _: Interest) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         if *scope != Scope::Name(LeaseName::new("a").unwrap()) {
             self.asked.fetch_add(1, Ordering::SeqCst);
         }

@@ -5,7 +5,9 @@ use crate::harness::{Site, enduring_lock_timing, lock_timing, pass_on, soon};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc as blocking};
 use std::time::{Duration, Instant};
-use tenure::contract::{Answer, Change, Event, Fault, Occupancy, Scope, StoreTraits, Watch, WatchEvent};
+use tenure::contract::{
+    Answer, Change, Event, Fault, Interest, Occupancy, Scope, StoreTraits, Watch, WatchEvent,
+};
 use tenure::{
     Election, Fairness, LeaseName, LeaseStore, LockManager, LockManagerBuilder, LockTimingOptions,
     ReleaseOutcome, SharedStore, StoreError,
@@ -41,7 +43,7 @@ impl LeaseStore for Unwatched {
     fn traits(&self) -> StoreTraits {
         pushing(&self.inner)
     }
-    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+    fn watch<'a>(&'a self, _scope: &'a Scope, _: Interest) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         self.refused.fetch_add(1, Ordering::SeqCst);
         let refusal = StoreError::not_applied(self.fault, "no watch to give");
         Box::pin(std::future::ready(Err(refusal)))
@@ -312,7 +314,7 @@ impl LeaseStore for Breaking {
     fn traits(&self) -> StoreTraits {
         pushing(&self.inner)
     }
-    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+    fn watch<'a>(&'a self, _scope: &'a Scope, _: Interest) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         let is_refused = self.begun.fetch_add(1, Ordering::SeqCst) < REFUSED;
         let failure = StoreError::not_applied(Fault::Busy, "no watch to give");
         let watch: Box<dyn Watch> = Box::new(Once(Some(WatchEvent::Gap)));

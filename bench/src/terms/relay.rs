@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure::contract::{
     Acquire, Acquired, Answer, Ask, Asked, Attempt, Candidate, CandidateId, Certainty, Fault, Finding, Grant,
-    Incarnation, Lease, LeasePage, Note, Page, Release, Released, Renew, Renewed, Scope, StoreError,
-    StoreTraits, Watch, Wish, Work,
+    Incarnation, Interest, Lease, LeasePage, Note, Page, Release, Released, Renew, Renewed, Scope,
+    StoreError, StoreTraits, Watch, Wish, Work,
 };
 use tenure::{FencingToken, LeaseName, LeaseStore, Ttl};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -281,7 +281,7 @@ impl LeaseStore for Relay {
         Box::pin(async { unsupported() })
     }
 
-    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+    fn watch<'a>(&'a self, _scope: &'a Scope, _: Interest) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(async { unsupported() })
     }
 

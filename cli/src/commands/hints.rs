@@ -1,7 +1,7 @@
 //! Hints of a store's watches that it is time to look.
 
 use std::time::Duration;
-use tenure::contract::{Answer, Scope, Watch};
+use tenure::contract::{Answer, Interest, Scope, Watch};
 use tenure::{SharedStore, StoreError};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -24,7 +24,7 @@ impl Hints {
         let (sender, hints) = mpsc::channel(HINTS_WAITING);
         for scope in scopes {
             let (store, sender) = (SharedStore::clone(store), sender.clone());
-            tokio::spawn(async move { pass_on(|| store.watch(&scope), &sender).await });
+            tokio::spawn(async move { pass_on(|| store.watch(&scope, Interest::Everything), &sender).await });
         }
         Self(hints)
     }

@@ -163,7 +163,14 @@ pub async fn dropped_reads_and_wishes_lock_nothing(fixture: &Fixture) {
         let _dropped = drop_at(point, store.list(&page)).await;
         let _dropped = drop_at(point, store.ask(&ask)).await;
         let _dropped = drop_at(point, store.examine()).await;
-        let _dropped = drop_at(point, store.watch(&tenure_core::Scope::Name(ask.name.clone()))).await;
+        let _dropped = drop_at(
+            point,
+            store.watch(
+                &tenure_core::Scope::Name(ask.name.clone()),
+                tenure_core::Interest::Everything,
+            ),
+        )
+        .await;
         contender = next_attempt(&contender);
         grant = unlocked("a writer", point, fixture.second().take(&contender)).await;
     }

@@ -4,7 +4,7 @@ use crate::client::PATIENCE;
 use crate::{Contender, Fixture};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use tenure_core::{Change, FencingToken, LeaseName, Scope, Watch, WatchEvent};
+use tenure_core::{Change, FencingToken, Interest, LeaseName, Scope, Watch, WatchEvent};
 use tokio::time::{Instant, timeout};
 
 /// Renewals of which a watch is to be silent.
@@ -117,7 +117,10 @@ pub async fn watch_tells_of_a_wish(fixture: &Fixture) {
 pub async fn watch_of_ends_tells_of_a_wish_and_of_a_release(fixture: &Fixture) {
     let ada = fixture.contender("ada", &fixture.name());
     let grant = fixture.first().take(&ada).await;
-    let Some(mut watch) = fixture.watch_ends(fixture.second(), &of(&ada.name)).await else {
+    let Some(mut watch) = fixture
+        .watch_for(fixture.second(), &of(&ada.name), Interest::Ends)
+        .await
+    else {
         return;
     };
     fixture.first().ask(&ada.name, grant.token).await;
@@ -135,7 +138,10 @@ pub async fn watch_of_ends_tells_of_a_wish_and_of_a_release(fixture: &Fixture) {
 pub async fn watch_of_every_end_tells_of_one_that_was_followed_at_once(fixture: &Fixture) {
     let mut holder = fixture.contender("ada", &fixture.name());
     let mut token = fixture.first().take(&holder).await.token;
-    let Some(mut watch) = fixture.watch_every_end(fixture.second(), &of(&holder.name)).await else {
+    let Some(mut watch) = fixture
+        .watch_for(fixture.second(), &of(&holder.name), Interest::EveryEnd)
+        .await
+    else {
         return;
     };
     for next in ["bob", "ada", "bob"] {

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Durability, Fault, Finding, Lease, LeaseName, LeasePage,
+    Acquire, Acquired, Answer, Ask, Asked, Durability, Fault, Finding, Interest, Lease, LeaseName, LeasePage,
     LeasePurge, LeaseStore, Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError,
     StoreTraits, Timekeeper, TokenSource, Ttl, Verdict, Watch, WatchEvent, WatchSource, Work,
 };
@@ -149,7 +149,7 @@ impl LeaseStore for ModelStore {
         Box::pin(self.travel(|records, now_ms| records.list(page, now_ms)))
     }
 
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+    fn watch<'a>(&'a self, scope: &'a Scope, _: Interest) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(async move {
             sleep(DELAY).await;
             let watch: Box<dyn Watch> = Box::new(ModelWatch {

@@ -4,8 +4,8 @@ use super::swap::{Clock, CompareAndSwap, ListedRecord};
 use super::together::together;
 use super::watch::ObservedWatch;
 use crate::{
-    Acquire, Acquired, Answer, Ask, Asked, Fault, Finding, Lease, LeaseName, LeasePage, LeaseStore, Listed,
-    Moment, Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, Ttl,
+    Acquire, Acquired, Answer, Ask, Asked, Fault, Finding, Interest, Lease, LeaseName, LeasePage, LeaseStore,
+    Listed, Moment, Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, Ttl,
     Verdict, Watch, Work,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -157,7 +157,7 @@ impl<S: CompareAndSwap, C: Clock + 'static> LeaseStore for ObservedStore<S, C> {
         })
     }
 
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+    fn watch<'a>(&'a self, scope: &'a Scope, _: Interest) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(async move {
             let records = self.store.watch(scope).await?;
             let watch = ObservedWatch::new(records, Arc::clone(&self.observer));

@@ -20,7 +20,7 @@ pub use outcome::{Acquired, Asked, End, Grant, LeasePage, Listed, Predecessor, R
 pub use purge::{LeasePurge, PURGE_TTLS_MIN, Purge, Purged, Purging};
 pub use request::{Acquire, Ask, Page, Release, Renew, Selection};
 pub use traits::{Durability, StoreTraits, Timekeeper, TokenSource, WatchSource};
-pub use watch::{Change, Scope, Watch, WatchEvent};
+pub use watch::{Change, Interest, Scope, Watch, WatchEvent};
 
 use crate::LeaseName;
 use std::fmt;
@@ -47,8 +47,7 @@ pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 ///   [`Certainty::Unknown`]. Nothing may be left locked by dropping it.
 /// - When unsure whether a write was applied, the error says [`Certainty::Unknown`].
 ///
-/// But for [`watch_ends`](Self::watch_ends) and [`watch_every_end`](Self::watch_every_end), which may
-/// cost more where they are forgotten and are as right, no method has a default: a wrapper cannot forget one.
+/// No method has a default: a wrapper cannot forget one.
 pub trait LeaseStore: Send + Sync {
     /// What this store is and can do. Constant for the life of the store; no I/O.
     fn traits(&self) -> StoreTraits;
@@ -115,32 +114,17 @@ pub trait LeaseStore: Send + Sync {
 
     /// Starts watching. What it reports is a hint: it may lag and may repeat, never lie about order.
     ///
-    /// When this answers, the watch is in place: a change after that moment is reported, though a watch that
-    /// polls may report only the last of several. So: watch, then read, then wait.
+    /// When this answers, the watch is in place: a change after that moment is reported if it is [waited for](Interest), though a watch
+    /// that polls may report only the last of several. So: watch, then read, then wait.
     ///
     /// # Errors
     /// [`Fault::Unsupported`] where the store (or this set-up of it, like a standalone MongoDB) cannot
     /// push; waiting by `remaining` works without it.
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>>;
-
-    /// As [`watch`](Self::watch), for whoever waits until a lease may be taken: what leaves it held need not be reported. That is a
-    /// term that began, and so also one that has ended where the next has begun before the store looked. A store for which every
-    /// report costs something keeps those to itself.
-    ///
-    /// # Errors
-    /// As [`watch`](Self::watch).
-    fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        self.watch(scope)
-    }
-
-    /// As [`watch_ends`](Self::watch_ends), for whoever waits until a term is over, whatever comes after it: that one was given back is
-    /// reported also where the next has begun before the store looked.
-    ///
-    /// # Errors
-    /// As [`watch`](Self::watch).
-    fn watch_every_end<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        self.watch(scope)
-    }
+    fn watch<'a>(
+        &'a self,
+        scope: &'a Scope,
+        interest: Interest,
+    ) -> Answer<'a, Result<Box<dyn Watch>, StoreError>>;
 
     /// Examines the store for an operator: reachability, privileges, effective durability, clock, layout.
     ///

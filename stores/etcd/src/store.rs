@@ -11,8 +11,8 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Fault, Finding, Lease, LeaseName, LeasePage, LeasePurge, Page,
-    Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper,
+    Acquire, Acquired, Answer, Ask, Asked, Fault, Finding, Interest, Lease, LeaseName, LeasePage, LeasePurge,
+    Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper,
     TokenSource, Ttl, Watch, WatchSource,
 };
 use tenure_remote::{Deed, OwnThread, PurgeRequests, Remote, Requests, System};
@@ -155,7 +155,12 @@ impl Requests for Site {
         examine::findings(self).await
     }
 
-    async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
+    async fn watch(
+        self: &Arc<Self>,
+        thread: &OwnThread,
+        scope: Scope,
+        _interest: Interest,
+    ) -> Result<Box<dyn Watch>, StoreError> {
         let watch = watch::open(Arc::clone(self), thread, scope).await?;
         Ok(Box::new(watch) as Box<dyn Watch>)
     }

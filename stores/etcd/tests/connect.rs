@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::json;
 use std::time::Duration;
 use tenure_core::{
-    Certainty, Durability, Fault, LeaseStore, Released, Renewed, Scope, StoreError, TokenSource, Ttl, Verdict,
+    Certainty, Durability, Fault, Interest, LeaseStore, Released, Renewed, Scope, StoreError, TokenSource,
+    Ttl, Verdict,
 };
 use tenure_etcd::EtcdStore;
 use tenure_testkit::{Etcd, EtcdOptions, SelfSigned, eventually_async, free_port};
@@ -217,7 +218,10 @@ async fn credentials_and_rights_are_told_apart() {
     let token = take(&service, &asked).await.token;
     let renewed = service.renew(&[renewal(&asked, token)]).await.remove(0);
     assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
-    service.watch(&Scope::Prefix(String::new())).await.unwrap();
+    service
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .unwrap();
     let findings = service.examine().await.unwrap();
     let worst = findings.iter().map(|finding| finding.verdict).max();
     assert!(worst < Some(Verdict::Bad), "{findings:?}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_conformance::strangers::{
     self, Address as _, exchange, fence_asks_nothing, leader_loses_nothing, standby_is_granted_nothing,
 };
-use tenure_core::{Fault, LeaseStore, Scope, StoreError};
+use tenure_core::{Fault, Interest, LeaseStore, Scope, StoreError};
 use tenure_etcd::{EtcdFence, EtcdStore, FencedTransaction};
 use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually_async, in_one_of};
 
@@ -108,7 +108,10 @@ async fn leader_loses_nothing_to_a_stranger_at_the_address_of_its_member() {
 async fn watch_does_not_go_on_with_a_stranger_at_the_address_of_its_member() {
     let address = Address::new().await;
     let store = Scratch::on(&address.url()).store().await;
-    let mut watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .unwrap();
     address.lead_to_the_stranger().await;
     let told = tokio::time::timeout(PATIENCE, watch.next()).await;
     let over = told.expect("in time").expect_err("it is another cluster");

@@ -1,7 +1,9 @@
 //! Real faults: lost replies, silent, frozen and killed members. Errors come back bounded, tokens rise.
 use crate::common::{Scratch, giving_back, renewal, request, seconds, shared, take};
 use std::time::{Duration, Instant};
-use tenure_core::{Certainty, Change, Fault as StoreFault, LeaseStore, Released, Renewed, Scope, WatchEvent};
+use tenure_core::{
+    Certainty, Change, Fault as StoreFault, Interest, LeaseStore, Released, Renewed, Scope, WatchEvent,
+};
 use tenure_etcd::EtcdStore;
 use tenure_testkit::{Etcd, EtcdOptions, Fault, FaultProxy, RequestFault};
 
@@ -288,7 +290,10 @@ async fn watch_goes_on_after_a_cut_and_loses_no_event() {
         .replace(&proxy.address().to_string(), &shared().await.address(0));
     let direct = EtcdStore::connect(&format!("etcd://{direct_url}")).await.unwrap();
     let asked = request("job", "holder", seconds(60));
-    let mut watch = store.watch(&Scope::Name(asked.name.clone())).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Name(asked.name.clone()), Interest::Everything)
+        .await
+        .unwrap();
     proxy.set(Fault::Hold);
     let grant = take(&direct, &asked).await;
     direct
@@ -319,7 +324,10 @@ async fn compaction_under_a_watch_that_was_cut_is_told_as_a_gap() {
     let store = EtcdStore::connect(&through).await.unwrap();
     let direct = EtcdStore::connect(&format!("{}/x", etcd.url())).await.unwrap();
     let asked = request("job", "holder", seconds(60));
-    let mut watch = store.watch(&Scope::Name(asked.name.clone())).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Name(asked.name.clone()), Interest::Everything)
+        .await
+        .unwrap();
     proxy.set(Fault::Hold);
     let grant = take(&direct, &asked).await;
     // What is compacted lies before it: a watch from the very revision would still be served.
@@ -363,7 +371,10 @@ async fn compaction_under_a_watch_that_was_cut_is_told_as_a_gap() {
 #[tokio::test]
 async fn watch_whose_streams_break_as_they_begin_is_opened_again_ever_more_slowly() {
     let (proxy, store) = proxied().await;
-    let _watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
+    let _watch = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .unwrap();
     let (before, began) = (proxy.counts().connections, Instant::now());
     for _cut in 0..100 {
         proxy.cut_connections();
@@ -383,7 +394,10 @@ async fn watch_whose_streams_break_as_they_begin_is_opened_again_ever_more_slowl
 #[tokio::test]
 async fn watch_that_cannot_be_resumed_says_that_it_is_over() {
     let (proxy, store) = proxied().await;
-    let mut watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .unwrap();
     proxy.set(Fault::Refuse);
     proxy.cut_connections();
     let told = tokio::time::timeout(Duration::from_secs(30), watch.next())
@@ -392,5 +406,10 @@ async fn watch_that_cannot_be_resumed_says_that_it_is_over() {
     let over = told.expect_err("nobody can be reached");
     assert_eq!(over.fault, StoreFault::Unreachable, "{over}");
     proxy.heal();
-    assert!(store.watch(&Scope::Prefix(String::new())).await.is_ok());
+    assert!(
+        store
+            .watch(&Scope::Prefix(String::new()), Interest::Everything)
+            .await
+            .is_ok()
+    );
 }

@@ -11,8 +11,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenure_core::{
-    Acquired, Fault, Fence, FenceError, FencingToken, LeaseStore, Renewed, ResourceName, Scope, StoreError,
-    Term,
+    Acquired, Fault, Fence, FenceError, FencingToken, Interest, LeaseStore, Renewed, ResourceName, Scope,
+    StoreError, Term,
 };
 use tenure_etcd::EtcdFence;
 use tenure_testkit::{Etcd, EtcdOptions, eventually_async};
@@ -156,7 +156,10 @@ async fn answer_of_another_cluster_on_the_same_connection_is_believed_by_nobody(
     // On each kind of connection that there is, so that none is made later.
     eventually_async(PATIENCE, "a renewal", renew).await;
     assert_eq!(claim().await, None);
-    let mut watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .unwrap();
 
     proxy.go(to(&strange));
     let refusals = [
@@ -205,7 +208,7 @@ async fn proxy_that_answers_in_place_of_a_member_is_a_member_that_is_away() {
             assert_eq!(error.fault, Fault::Unreachable, "{error}");
         }
         let over = store
-            .watch(&Scope::Prefix(String::new()))
+            .watch(&Scope::Prefix(String::new()), Interest::Everything)
             .await
             .err()
             .expect("nobody can be asked");

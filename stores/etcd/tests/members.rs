@@ -3,8 +3,8 @@ use crate::common::{Scratch, finding, name, renewal, request, seconds, take};
 use crate::connect::{refused, with_users};
 use std::time::Duration;
 use tenure_core::{
-    Certainty, Fault, Fence, FenceError, FencingToken, LeaseStore, Renewed, ResourceName, Scope, StoreError,
-    Term, Verdict,
+    Certainty, Fault, Fence, FenceError, FencingToken, Interest, LeaseStore, Renewed, ResourceName, Scope,
+    StoreError, Term, Verdict,
 };
 use tenure_etcd::{EtcdFence, EtcdStore};
 use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually, eventually_async};
@@ -30,7 +30,7 @@ async fn member_that_is_a_learner_is_passed_over() {
         let renewed = eventually_async(PATIENCE, "a renewal", look).await;
         assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
         let scope = Scope::Name(asked.name.clone());
-        eventually_async(PATIENCE, "a watch", || store.watch(&scope)).await;
+        eventually_async(PATIENCE, "a watch", || store.watch(&scope, Interest::Everything)).await;
         proxy.cut_connections();
     }
 }
@@ -56,7 +56,10 @@ async fn watch_of_a_member_that_is_cut_off_from_the_others_is_over() {
     let store = Scratch::on(&format!("etcd://{}", etcd.address(member)))
         .store()
         .await;
-    let mut watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .unwrap();
     etcd.freeze(leader);
     etcd.freeze(second);
     let told = tokio::time::timeout(PATIENCE, watch.next())

@@ -4,8 +4,8 @@ use crate::sessions::{TTL_SECS, renewals, take_many};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Acquire, Acquired, Change, Claimed, Fence, FenceError, LeaseStore, Occupancy, Released, Renewed,
-    ResourceName, Scope, Term, WatchEvent,
+    Acquire, Acquired, Change, Claimed, Fence, FenceError, Interest, LeaseStore, Occupancy, Released,
+    Renewed, ResourceName, Scope, Term, WatchEvent,
 };
 use tenure_etcd::EtcdFence;
 use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually_async};
@@ -235,7 +235,10 @@ async fn watch_that_goes_on_where_revisions_have_gone_back_says_that_something_m
         put(&etcd, 0, "elsewhere", &number.to_string());
     }
     let name = crate::common::name("job");
-    let mut watch = store.watch(&Scope::Name(name.clone())).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Name(name.clone()), Interest::Everything)
+        .await
+        .unwrap();
     proxy.lead_to(earlier.address(0));
     proxy.cut_connections();
     let mut next = async || tokio::time::timeout(BOUND, watch.next()).await.expect("in time");

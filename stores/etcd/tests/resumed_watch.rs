@@ -1,7 +1,7 @@
 //! Watches that go on after a break.
 use crate::common::{Scratch, give_back, request, seconds, take};
 use std::time::Duration;
-use tenure_core::{Change, LeaseStore, Scope, Watch, WatchEvent};
+use tenure_core::{Change, Interest, LeaseStore, Scope, Watch, WatchEvent};
 use tenure_etcd::EtcdStore;
 use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually_async, in_one_of};
 
@@ -32,7 +32,10 @@ impl Watched {
             ..through.clone()
         };
         let watching = through.store().await;
-        let watch = watching.watch(&Scope::Prefix(String::new())).await.unwrap();
+        let watch = watching
+            .watch(&Scope::Prefix(String::new()), Interest::Everything)
+            .await
+            .unwrap();
         Self {
             proxy,
             _watching: watching,

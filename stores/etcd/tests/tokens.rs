@@ -2,7 +2,7 @@
 use crate::common::{giving_back, renewal, request, seconds, take};
 use crate::connect::with_users;
 use std::time::Duration;
-use tenure_core::{Change, LeaseStore, Released, Renewed, Scope, WatchEvent};
+use tenure_core::{Change, Interest, LeaseStore, Released, Renewed, Scope, WatchEvent};
 use tenure_etcd::EtcdStore;
 use tenure_testkit::eventually_async;
 
@@ -20,13 +20,13 @@ async fn token_that_has_run_out_costs_nothing() {
     let token = take(&store, &asked).await.token;
     let beat = [renewal(&asked, token)];
     let scope = Scope::Name(asked.name.clone());
-    let mut watch = store.watch(&scope).await.unwrap();
+    let mut watch = store.watch(&scope, Interest::Everything).await.unwrap();
     for _time in 0..2 {
         let renewed = store.renew(&beat).await.remove(0);
         assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
         let lease = store.get(&asked.name).await.unwrap().unwrap();
         assert_eq!(lease.token, token);
-        drop(store.watch(&scope).await.unwrap());
+        drop(store.watch(&scope, Interest::Everything).await.unwrap());
         tokio::time::sleep(3 * TOKEN_TIME).await;
     }
     let other = take(&store, &request("other", "holder", seconds(60))).await;

@@ -6,9 +6,9 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, Page, Purge, Purged,
-    Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch,
-    WatchSource,
+    Acquire, Acquired, Ask, Asked, Durability, Finding, Interest, Lease, LeaseName, LeasePage, Page, Purge,
+    Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl,
+    Watch, WatchSource,
 };
 use tenure_remote::{OwnThread, PurgeRequests, Remote, Requests, lease_purge, lease_store};
 
@@ -145,7 +145,12 @@ impl Requests for Site {
         Site::examine(self).await
     }
 
-    async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
+    async fn watch(
+        self: &Arc<Self>,
+        thread: &OwnThread,
+        scope: Scope,
+        _interest: Interest,
+    ) -> Result<Box<dyn Watch>, StoreError> {
         let watch = watch::open(Arc::clone(self), thread, scope).await?;
         Ok(Box::new(watch))
     }

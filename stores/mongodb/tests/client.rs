@@ -59,8 +59,11 @@ fn store_works_without_any_runtime_and_is_dropped_anywhere() {
     let store = tenure_testkit::block_on(scratch.store());
     let asked = request("job", "holder", seconds(60));
     let grant = tenure_testkit::block_on(take(&store, &asked));
-    let watch =
-        tenure_testkit::block_on(store.watch(&tenure_core::Scope::Prefix(String::new()))).expect("a watch");
+    let watch = tenure_testkit::block_on(store.watch(
+        &tenure_core::Scope::Prefix(String::new()),
+        tenure_core::Interest::Everything,
+    ))
+    .expect("a watch");
     let lease = tenure_testkit::block_on(store.get(&asked.name))
         .expect("a read")
         .expect("the lease");

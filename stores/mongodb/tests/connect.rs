@@ -401,7 +401,10 @@ async fn least_role_of_the_readme_is_enough() {
     let asked = request("job", "holder", seconds(60));
     let grant = crate::common::take(&store, &asked).await;
     let _watch = store
-        .watch(&tenure_core::Scope::Name(asked.name.clone()))
+        .watch(
+            &tenure_core::Scope::Name(asked.name.clone()),
+            tenure_core::Interest::Everything,
+        )
         .await
         .expect("a watch");
     let renewals = [

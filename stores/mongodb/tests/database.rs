@@ -3,8 +3,8 @@
 use crate::common::{Scratch, random_bits, request, seconds, take, with_database};
 use mongodb::bson::{Document, doc};
 use tenure_core::{
-    Bump, Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, ResourceName, Scope,
-    StoreError, Term, Verdict, WatchSource,
+    Bump, Certainty, Fault, Fence, FenceError, FencingToken, Interest, LeaseName, LeaseStore, ResourceName,
+    Scope, StoreError, Term, Verdict, WatchSource,
 };
 use tenure_mongodb::{MongoFence, MongoStore};
 use tenure_testkit::ReplicaSet;
@@ -79,7 +79,10 @@ async fn a_database_of_the_server_s_own_holds_leases_that_cannot_be_watched_and_
     let store = MongoStore::connect(&url).await.expect("a store");
     assert_eq!(store.traits().watch, WatchSource::Absent);
     take(&store, &request("job", "holder", seconds(60))).await;
-    let Err(error) = store.watch(&Scope::Prefix(String::new())).await else {
+    let Err(error) = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+    else {
         panic!("it was watched");
     };
     assert_eq!(error.fault, Fault::Unsupported, "{error}");

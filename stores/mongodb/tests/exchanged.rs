@@ -8,7 +8,7 @@ use tenure_conformance::strangers::{
     self, Address as _, cut, exchange, is_refused, leader_loses_nothing, standby_is_granted_nothing,
     watch_is_not_begun,
 };
-use tenure_core::{Fault, LeaseStore, Renew, Scope, Verdict, Watch};
+use tenure_core::{Fault, Interest, LeaseStore, Renew, Scope, Verdict, Watch};
 use tenure_mongodb::MongoStore;
 use tenure_testkit::{FaultProxy, ReplicaSet, Size, eventually_async};
 
@@ -105,7 +105,10 @@ impl Address {
     async fn lead_new_connections_to_the_stranger(&self, store: &MongoStore) -> Box<dyn Watch> {
         cut(&[&self.proxy]).await;
         let everything = Scope::Prefix(String::new());
-        let watch = eventually_async(PATIENCE, "a watch", || store.watch(&everything)).await;
+        let watch = eventually_async(PATIENCE, "a watch", || {
+            store.watch(&everything, Interest::Everything)
+        })
+        .await;
         self.proxy.lead_to(self.strange.address(0));
         watch
     }

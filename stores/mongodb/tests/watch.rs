@@ -5,8 +5,8 @@ use crate::faults::{proxied, proxied_with};
 use mongodb::bson::{Bson, doc};
 use std::time::Duration;
 use tenure_core::{
-    Ask, Asked, Change, Fault as StoreFault, FencingToken, LeaseStore, Released, Scope, Watch, WatchEvent,
-    WatchSource,
+    Ask, Asked, Change, Fault as StoreFault, FencingToken, Interest, LeaseStore, Released, Scope, Watch,
+    WatchEvent, WatchSource,
 };
 use tenure_testkit::{Fault, Mongod, ReplicaSet, eventually_async};
 
@@ -36,7 +36,10 @@ fn changed(lease: &str, change: Change, token: FencingToken) -> WatchEvent {
 async fn changes_are_told_in_order_with_their_tokens_and_renewals_are_not() {
     let scratch = scratch().await;
     let store = scratch.store().await;
-    let mut watch = store.watch(&Scope::Name(name("job"))).await.expect("a watch");
+    let mut watch = store
+        .watch(&Scope::Name(name("job")), Interest::Everything)
+        .await
+        .expect("a watch");
     let first = request("job", "first", seconds(60));
     let taken = take(&store, &first).await.token;
     take(&store, &request("job/other", "first", seconds(60))).await;
@@ -90,7 +93,7 @@ async fn prefix_is_a_text_and_no_pattern() {
     let scratch = scratch().await;
     let store = scratch.store().await;
     let mut watch = store
-        .watch(&Scope::Prefix("a.b".to_owned()))
+        .watch(&Scope::Prefix("a.b".to_owned()), Interest::Everything)
         .await
         .expect("a watch");
     for lease in ["axb/1", "a", "a.c", "a.b/1"] {
@@ -107,7 +110,10 @@ async fn prefix_is_a_text_and_no_pattern() {
 async fn dropped_wait_loses_no_event() {
     let scratch = scratch().await;
     let store = scratch.store().await;
-    let mut watch = store.watch(&Scope::Prefix(String::new())).await.expect("a watch");
+    let mut watch = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .expect("a watch");
     for number in 0..20 {
         let lease = format!("job/{number}");
         // Given up again and again, before and after the event is there.
@@ -126,7 +132,10 @@ async fn watch_ends_with_an_error_when_the_collection_is_dropped() {
     let scratch = scratch().await;
     let store = scratch.store().await;
     take(&store, &request("job", "holder", seconds(60))).await;
-    let mut watch = store.watch(&Scope::Name(name("job"))).await.expect("a watch");
+    let mut watch = store
+        .watch(&Scope::Name(name("job")), Interest::Everything)
+        .await
+        .expect("a watch");
     scratch.leases().await.drop().await.expect("dropped");
     let ended = tokio::time::timeout(SOON, async {
         loop {
@@ -147,7 +156,10 @@ async fn standalone_server_says_that_it_cannot_be_watched_and_works_without() {
     let scratch = Scratch::new(server.uri());
     let store = scratch.store().await;
     assert_eq!(store.traits().watch, WatchSource::Absent);
-    let Err(error) = store.watch(&Scope::Prefix(String::new())).await else {
+    let Err(error) = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+    else {
         panic!("a standalone server was watched");
     };
     assert_eq!(error.fault, StoreFault::Unsupported);
@@ -162,7 +174,10 @@ async fn watch_survives_an_election_or_says_that_it_is_over() {
         .expect("a set");
     let scratch = Scratch::new(set.uri());
     let store = scratch.store().await;
-    let mut watch = store.watch(&Scope::Prefix(String::new())).await.expect("a watch");
+    let mut watch = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .expect("a watch");
     set.step_down().await.expect("stepped down");
     set.wait_until_writable().await.expect("a new primary");
     let asked = request("job", "holder", seconds(60));
@@ -190,7 +205,7 @@ async fn watch_that_was_cut_passes_over_nothing_without_a_word() {
     let direct = scratch.store().await;
     let asked = request("job", "holder", seconds(60));
     let mut watch = store
-        .watch(&Scope::Name(asked.name.clone()))
+        .watch(&Scope::Name(asked.name.clone()), Interest::Everything)
         .await
         .expect("a watch");
     proxy.set(Fault::Refuse);
@@ -218,7 +233,7 @@ async fn watch_whose_connection_falls_silent_is_over() {
     let patient = "connectTimeoutMS=600000&heartbeatFrequencyMS=600000";
     let (proxy, _scratch, store) = proxied_with(patient).await;
     let scope = Scope::Prefix(String::new());
-    let mut watch = store.watch(&scope).await.expect("a watch");
+    let mut watch = store.watch(&scope, Interest::Everything).await.expect("a watch");
     proxy.set(Fault::BlackHole);
     let ended = tokio::time::timeout(SOON, watch.next()).await;
     let error = ended.expect("an end in time").expect_err("nobody can tell");
@@ -228,7 +243,10 @@ async fn watch_whose_connection_falls_silent_is_over() {
     );
     proxy.heal();
     proxy.cut_connections();
-    let mut watch = eventually_async(SOON, "another watch", || store.watch(&scope)).await;
+    let mut watch = eventually_async(SOON, "another watch", || {
+        store.watch(&scope, Interest::Everything)
+    })
+    .await;
     let asked = request("job", "holder", seconds(60));
     let token = eventually_async(SOON, "an acquisition", || async {
         store.acquire(&asked).await.map(granted)
@@ -247,7 +265,10 @@ async fn watches_are_bounded_and_keep_no_renewal_waiting() {
     let token = take(&store, &asked).await.token;
     let mut watches = Vec::new();
     let refused = loop {
-        match store.watch(&Scope::Name(name("other"))).await {
+        match store
+            .watch(&Scope::Name(name("other")), Interest::Everything)
+            .await
+        {
             Ok(watch) => watches.push(watch),
             Err(refused) => break refused,
         }
@@ -261,7 +282,7 @@ async fn watches_are_bounded_and_keep_no_renewal_waiting() {
     assert!(renewed.is_ok(), "a renewal waited for a connection: {renewed:?}");
     watches.pop();
     store
-        .watch(&Scope::Name(name("other")))
+        .watch(&Scope::Name(name("other")), Interest::Everything)
         .await
         .expect("room again");
 }
@@ -273,7 +294,10 @@ async fn records_of_another_program_wake_nobody() {
     let scratch = scratch().await;
     let store = scratch.store().await;
     let leases = scratch.leases().await;
-    let mut watch = store.watch(&Scope::Prefix(String::new())).await.expect("a watch");
+    let mut watch = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .expect("a watch");
     for key in [Bson::from("theirs"), Bson::from(" no name "), Bson::from(7)] {
         let theirs = doc! { "_id": &key, "lockedBy": "somebody" };
         leases.insert_one(theirs).await.expect("inserted");

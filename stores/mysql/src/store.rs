@@ -1,11 +1,11 @@
 use crate::site::Site;
-use crate::watch::{self, LookingFor};
+use crate::watch;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Ask, Asked, Finding, Lease, LeaseName, LeasePage, Page, Purge, Purged, Release,
-    Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch,
+    Acquire, Acquired, Ask, Asked, Finding, Interest, Lease, LeaseName, LeasePage, Page, Purge, Purged,
+    Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch,
 };
 use tenure_remote::{OwnThread, PurgeRequests, Remote, Requests, lease_purge, lease_store};
 
@@ -76,22 +76,14 @@ impl Requests for Site {
         Site::examine(self).await
     }
 
-    async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
-        let looking_for = LookingFor::Changes;
-        Ok(Box::new(
-            watch::open(Arc::clone(self), thread, scope, looking_for).await?,
-        ))
-    }
-
-    async fn watch_ends(
+    async fn watch(
         self: &Arc<Self>,
         thread: &OwnThread,
         scope: Scope,
+        interest: Interest,
     ) -> Result<Box<dyn Watch>, StoreError> {
-        let looking_for = LookingFor::Ends;
-        Ok(Box::new(
-            watch::open(Arc::clone(self), thread, scope, looking_for).await?,
-        ))
+        let watch = watch::open(Arc::clone(self), thread, scope, interest).await?;
+        Ok(Box::new(watch))
     }
 }
 

@@ -10,7 +10,8 @@ use mysql_async::{Conn, Row};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{
-    Fault, FencingToken, Glance, Glances, LeaseName, Scope, StoreError, WatchSource, changes_between,
+    Fault, FencingToken, Glance, Glances, Interest, LeaseName, Scope, StoreError, WatchSource,
+    changes_between,
 };
 use tenure_remote::{Deed, OwnThread, ReadWatch, Told};
 use tokio::sync::mpsc;
@@ -21,27 +22,18 @@ pub(crate) const WATCHES_MAX: usize = 16;
 /// How long the server waits for a change before it says that there is none. A procedure whose client is gone ends then.
 const QUIET_MAX: Duration = Duration::from_secs(5);
 
-/// What is looked for. The procedure tells by how begins what is known.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LookingFor {
-    Changes,
-    /// All but terms that begin.
-    Ends,
+/// What the first question knows; no answer is like it. By how it begins, the procedure tells what is looked for: all changes, or all
+/// but terms that begin.
+fn nothing_known(interest: Interest) -> &'static str {
+    match interest {
+        Interest::Everything | Interest::EveryEnd => "",
+        Interest::Ends => "ends",
+    }
 }
 
-impl LookingFor {
-    /// What the first question knows; no answer is like it.
-    fn nothing_known(self) -> &'static str {
-        match self {
-            Self::Changes => "",
-            Self::Ends => "ends",
-        }
-    }
-
-    /// Whether the procedure looks for it. One of an earlier set-up knows of changes alone, and would answer at once each time.
-    fn is_looked_for(self, known: &str) -> bool {
-        self == Self::Changes || known.starts_with("ends ")
-    }
+/// Whether the procedure looks for it. One of an earlier set-up knows of changes alone, and would answer at once each time.
+fn is_looked_for(interest: Interest, known: &str) -> bool {
+    nothing_known(interest).is_empty() || known.starts_with("ends ")
 }
 
 pub(crate) const SUBJECT: &str = "the watch";
@@ -66,7 +58,7 @@ impl Site {
     pub(crate) async fn call_wait(&self) -> Result<(), StoreError> {
         let nothing = [
             literal(""),
-            literal(LookingFor::Changes.nothing_known()),
+            literal(nothing_known(Interest::Everything)),
             "0".to_owned(),
         ];
         self.ask(Deed::Read, SUBJECT, &call("wait", &nothing))
@@ -88,7 +80,7 @@ pub(crate) async fn open(
     site: Arc<Site>,
     thread: &OwnThread,
     scope: Scope,
-    looking_for: LookingFor,
+    interest: Interest,
 ) -> Result<ReadWatch, StoreError> {
     if site.watch == WatchSource::Absent {
         let message = format!(
@@ -100,7 +92,7 @@ pub(crate) async fn open(
     }
     let permit = site.watches.take(site.place())?;
     let place = site.place().to_owned();
-    let waiting = thread.run(Waiting::open(site, scope, looking_for)).await??;
+    let waiting = thread.run(Waiting::open(site, scope, interest)).await??;
     Ok(ReadWatch::start(thread, permit, place, |events| {
         waiting.read(events)
     }))
@@ -119,17 +111,17 @@ struct Waiting {
 }
 
 impl Waiting {
-    async fn open(site: Arc<Site>, scope: Scope, looking_for: LookingFor) -> Result<Self, StoreError> {
+    async fn open(site: Arc<Site>, scope: Scope, interest: Interest) -> Result<Self, StoreError> {
         let mut waiting = Self {
             conn: Some(site.dial.open(SUBJECT).await?),
             pattern: pattern(&scope),
-            known: looking_for.nothing_known().to_owned(),
+            known: nothing_known(interest).to_owned(),
             glances: Glances::new(),
             scope,
             site,
         };
         waiting.glances = waiting.ask().await?;
-        if !looking_for.is_looked_for(&waiting.known) {
+        if !is_looked_for(interest, &waiting.known) {
             let place = waiting.site.place();
             tracing::debug!(%place, "whoever waits is woken by each term that begins; `tenure store init` brings a better procedure");
         }

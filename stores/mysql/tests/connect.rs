@@ -2,7 +2,7 @@
 use crate::common::{Scratch, family, only_the_cleaner_cleans_up, request, seconds, take};
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Certainty, Durability, Fault, FenceError, LeaseStore, Scope, StoreError, Verdict, WatchSource,
+    Certainty, Durability, Fault, FenceError, Interest, LeaseStore, Scope, StoreError, Verdict, WatchSource,
 };
 use tenure_mysql::{MysqlFence, MysqlStore};
 use tenure_testkit::{Mariadb, ScratchDir, SqlFamily, free_port};
@@ -349,7 +349,10 @@ async fn set_up_of_mysql_without_the_procedure_that_wakes_is_said() {
     scratch.sql("DROP PROCEDURE tenure_wait_1").await;
     let store = scratch.store().await;
     assert_eq!(store.traits().watch, WatchSource::Absent);
-    let Err(error) = store.watch(&Scope::Prefix(String::new())).await else {
+    let Err(error) = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+    else {
         panic!("a watch that is told nothing")
     };
     assert_eq!(error.fault, Fault::Unsupported, "{error}");
@@ -359,7 +362,12 @@ async fn set_up_of_mysql_without_the_procedure_that_wakes_is_said() {
     assert!(repair.unwrap().contains("tenure store init"));
     MysqlStore::init(&scratch.url()).await.unwrap();
     let store = scratch.store().await;
-    assert!(store.watch(&Scope::Prefix(String::new())).await.is_ok());
+    assert!(
+        store
+            .watch(&Scope::Prefix(String::new()), Interest::Everything)
+            .await
+            .is_ok()
+    );
 }
 
 async fn watch_verdict(store: &MysqlStore) -> (Verdict, Option<String>) {

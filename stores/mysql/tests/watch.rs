@@ -3,7 +3,7 @@ use crate::common::{PATIENCE, Scratch, family, give_back, next, proxied, replaci
 use mysql_async::prelude::Queryable as _;
 use std::time::{Duration, Instant};
 use tenure_conformance::wire;
-use tenure_core::{Change, Fault, FencingToken, LeaseStore, Scope, Verdict, Watch, WatchEvent};
+use tenure_core::{Change, Fault, FencingToken, Interest, LeaseStore, Scope, Verdict, Watch, WatchEvent};
 use tenure_mysql::MysqlStore;
 use tenure_testkit::{Mariadb, SqlFamily};
 
@@ -21,7 +21,7 @@ async fn watch_of_a_mysql_that_is_demoted_ends() {
     let mut watch = scratch
         .store()
         .await
-        .watch(&Scope::Prefix(String::new()))
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
         .await
         .unwrap();
     server.execute("SET GLOBAL read_only = ON").await.unwrap();
@@ -53,7 +53,10 @@ async fn terms_that_begin_in_mysql_wake_nobody_who_waits_for_an_end_and_a_releas
     let store = scratch.store().await;
     let mut asked = request("job", "holder", seconds(60));
     let mut token = take(&store, &asked).await.token;
-    let mut watch = store.watch_ends(&Scope::Name(asked.name.clone())).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Name(asked.name.clone()), Interest::Ends)
+        .await
+        .unwrap();
     for _turn in 0..2 {
         give_back(&store, &asked, token).await;
         until_vacated(&mut watch, token).await;
@@ -81,7 +84,10 @@ async fn procedure_of_an_earlier_set_up_of_mysql_is_not_asked_again_and_again() 
     let store = scratch.store().await;
     let asked = request("job", "holder", seconds(60));
     let token = take(&store, &asked).await.token;
-    let mut watch = store.watch_ends(&Scope::Name(asked.name.clone())).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Name(asked.name.clone()), Interest::Ends)
+        .await
+        .unwrap();
     let early = tokio::time::timeout(Duration::from_secs(2), watch.next()).await;
     assert!(early.is_err(), "{early:?}");
     let mut client = scratch.client().await;
@@ -116,7 +122,10 @@ async fn limit_on_statements_of_mariadb_ends_no_watch_and_is_told_of() {
     let store = store.unwrap();
     let asked = request("job", "holder", seconds(60));
     let token = take(&store, &asked).await.token;
-    let mut watch = store.watch(&Scope::Name(asked.name.clone())).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Name(asked.name.clone()), Interest::Everything)
+        .await
+        .unwrap();
     let early = tokio::time::timeout(Duration::from_secs(4), watch.next()).await;
     assert!(early.is_err(), "{early:?}");
     give_back(&store, &asked, token).await;
@@ -156,7 +165,7 @@ async fn watches_of_mysql_are_bounded_and_leave_nothing_behind() {
     let mut watches = Vec::new();
     let refused = loop {
         assert!(watches.len() < 100, "no bound");
-        match store.watch(&scope).await {
+        match store.watch(&scope, Interest::Everything).await {
             Ok(watch) => watches.push(watch),
             Err(error) => break error,
         }
@@ -179,7 +188,7 @@ async fn watches_of_mysql_are_bounded_and_leave_nothing_behind() {
         .expect("somebody waits");
     drop(watches);
     let freed = async {
-        while store.watch(&scope).await.is_err() {
+        while store.watch(&scope, Interest::Everything).await.is_err() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         while waiting().await > 0 {
@@ -202,7 +211,10 @@ async fn watch_of_many_leases_of_mysql_that_change_all_the_time_rests_between_it
     );
     scratch.sql(&many).await;
     let store = scratch.store().await;
-    let mut watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .unwrap();
     let (mut changer, mut looker) = (scratch.client().await, scratch.client().await);
     let own = (changer.id(), looker.id());
     let changing = async {

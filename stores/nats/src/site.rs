@@ -11,7 +11,7 @@ use crate::url::StoreUrl;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, LeaseStore,
+    Acquire, Acquired, Ask, Asked, Durability, Finding, Interest, Lease, LeaseName, LeasePage, LeaseStore,
     ObservedStore, Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
     Timekeeper, TokenSource, Ttl, Watch, WatchSource,
 };
@@ -119,10 +119,15 @@ impl Requests for Site {
         self.requests.examine().await
     }
 
-    async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
+    async fn watch(
+        self: &Arc<Self>,
+        thread: &OwnThread,
+        scope: Scope,
+        interest: Interest,
+    ) -> Result<Box<dyn Watch>, StoreError> {
         let site = Arc::clone(self);
         thread
-            .run(async move { site.requests.watch(&scope).await })
+            .run(async move { site.requests.watch(&scope, interest).await })
             .await?
     }
 }

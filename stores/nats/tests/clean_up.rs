@@ -4,7 +4,8 @@ use crate::common::{Scratch, giving_back, request, seconds, shared, take};
 use serde_json::json;
 use std::time::Duration;
 use tenure_core::{
-    Change, Durability, LeasePurge, LeaseStore, PURGE_TTLS_MIN, Purge, Purging, Released, Scope, WatchEvent,
+    Change, Durability, Interest, LeasePurge, LeaseStore, PURGE_TTLS_MIN, Purge, Purging, Released, Scope,
+    WatchEvent,
 };
 use tenure_testkit::{FaultProxy, RequestFault, eventually_async};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -84,7 +85,7 @@ async fn record_in_whose_place_the_servers_left_a_marker_is_gone() {
     let asked = request("job", "a", store.traits().ttl_min);
     let token = take(&store, &asked).await.token;
     let mut watch = store
-        .watch(&Scope::Name(asked.name.clone()))
+        .watch(&Scope::Name(asked.name.clone()), Interest::Everything)
         .await
         .expect("a watch");
     let edit = format!("STREAM.UPDATE.{}", scratch.stream());

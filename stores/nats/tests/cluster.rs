@@ -5,8 +5,8 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Acquire, Change, Fault, Fence, FenceError, FencingToken, Grant, LeaseStore, Released, Renew, Renewed,
-    ResourceName, Scope, Term, Verdict, WatchEvent,
+    Acquire, Change, Fault, Fence, FenceError, FencingToken, Grant, Interest, LeaseStore, Released, Renew,
+    Renewed, ResourceName, Scope, Term, Verdict, WatchEvent,
 };
 use tenure_nats::{NatsFence, NatsStore};
 use tenure_testkit::{FaultProxy, NatsCluster, NatsOptions, eventually_async};
@@ -230,7 +230,7 @@ async fn server_that_is_cut_off_from_its_cluster_is_left_for_the_others() {
     let mut watches = Vec::new();
     for _ in 0..WATCHES {
         let scope = Scope::Name(asked.name.clone());
-        watches.push(in_time("a watch", || store.watch(&scope)).await);
+        watches.push(in_time("a watch", || store.watch(&scope, Interest::Everything)).await);
     }
     cluster.cut_off_the_last();
     extended_in_time(&store, &renewals).await;

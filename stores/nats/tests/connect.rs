@@ -282,7 +282,10 @@ authorization {
     }
     drop(
         least
-            .watch(&tenure_core::Scope::Prefix(String::new()))
+            .watch(
+                &tenure_core::Scope::Prefix(String::new()),
+                tenure_core::Interest::Everything,
+            )
             .await
             .expect("may watch"),
     );

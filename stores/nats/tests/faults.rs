@@ -3,7 +3,9 @@
 use crate::common::{Scratch, giving_back, granted, renewal, request, seconds, shared, take};
 use std::time::{Duration, Instant};
 use tenure_conformance::asking::warm_up;
-use tenure_core::{Certainty, Durability, Fault as StoreFault, LeaseStore, Released, Renewed, Scope};
+use tenure_core::{
+    Certainty, Durability, Fault as StoreFault, Interest, LeaseStore, Released, Renewed, Scope,
+};
 use tenure_nats::NatsStore;
 use tenure_testkit::{Fault, FaultProxy, NatsOptions, NatsServer, RequestFault, eventually_async};
 
@@ -249,7 +251,7 @@ async fn broken_or_silent_watch_of_nats_says_so_and_the_next_one_hears() {
         let (proxy, _scratch, store) = proxied().await;
         let asked = request("job", "holder", seconds(60));
         let mut watch = store
-            .watch(&Scope::Name(asked.name.clone()))
+            .watch(&Scope::Name(asked.name.clone()), Interest::Everything)
             .await
             .expect("a watch");
         match silently {
@@ -265,7 +267,9 @@ async fn broken_or_silent_watch_of_nats_says_so_and_the_next_one_hears() {
         );
         proxy.heal();
         let mut next = eventually_async(BOUND, "a watch", || async {
-            store.watch(&Scope::Name(asked.name.clone())).await
+            store
+                .watch(&Scope::Name(asked.name.clone()), Interest::Everything)
+                .await
         })
         .await;
         take(&store, &asked).await;

@@ -3,7 +3,7 @@
 use crate::common::{Scratch, in_time, request, seconds, take};
 use serde_json::json;
 use std::time::Duration;
-use tenure_core::{Acquired, Certainty, Fault, Finding, LeaseStore, Scope, StoreError, Verdict};
+use tenure_core::{Acquired, Certainty, Fault, Finding, Interest, LeaseStore, Scope, StoreError, Verdict};
 use tenure_nats::NatsStore;
 use tenure_testkit::{NatsOptions, NatsServer, eventually_async};
 
@@ -123,7 +123,9 @@ async fn examination_tells_that_no_more_may_watch() {
         let scratch = Scratch::new().await;
         scratch.beneath().await.make(limits).await;
         let store = scratch.store().await;
-        let _first = store.watch(&Scope::Prefix("job".to_owned())).await;
+        let _first = store
+            .watch(&Scope::Prefix("job".to_owned()), Interest::Everything)
+            .await;
         let rights = found(&store, "privileges").await;
         let is_told = rights.detail.contains("nobody is woken") && rights.detail.contains(told);
         let has_repair = rights.repair.is_some();

@@ -3,7 +3,7 @@
 use crate::common::{Beneath, Scratch, name, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{
-    Certainty, Fence, FenceError, FencingToken, LeaseStore, ResourceName, Scope, Term, Verdict,
+    Certainty, Fence, FenceError, FencingToken, Interest, LeaseStore, ResourceName, Scope, Term, Verdict,
 };
 use tenure_nats::{NatsFence, NatsStore};
 use tenure_testkit::{Fault, FaultProxy, NatsOptions, NatsServer, eventually_async};
@@ -77,7 +77,7 @@ async fn watch_that_may_not_be_heard_says_so_and_fails_no_write() {
             Scope::Prefix(String::new()),
             request(&format!("job-{round}"), "a", seconds(300)),
         );
-        let (watch, granted) = tokio::join!(store.watch(&scope), store.acquire(&asked));
+        let (watch, granted) = tokio::join!(store.watch(&scope, Interest::Everything), store.acquire(&asked));
         assert!(granted.is_ok(), "in round {round}: {granted:?}");
         let told = match watch {
             Ok(mut watch) => loop {

@@ -3,7 +3,7 @@
 use crate::common::{Beneath, Scratch, key, name, request, seconds, take};
 use serde_json::json;
 use std::time::Duration;
-use tenure_core::{Change, LeaseStore, Scope, Watch, WatchEvent};
+use tenure_core::{Change, Interest, LeaseStore, Scope, Watch, WatchEvent};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -14,7 +14,10 @@ async fn record_that_cannot_be_read_wakes_those_who_watch_once_and_not_with_each
     let store = scratch.store().await;
     let beneath = scratch.beneath().await;
     let everything = Scope::Prefix(String::new());
-    let mut watch = store.watch(&everything).await.expect("a watch");
+    let mut watch = store
+        .watch(&everything, Interest::Everything)
+        .await
+        .expect("a watch");
     for renewals in 0..3 {
         let record = json!({ "form": 2, "renewals": renewals });
         beneath
@@ -75,7 +78,7 @@ async fn messages_that_a_slow_reader_has_missed_are_told_as_a_gap() {
     let mut comes_within = FLOOD_COMES_WITHIN;
     let mut watch = loop {
         let scope = Scope::Prefix("job".to_owned());
-        let mut watch = store.watch(&scope).await.expect("a watch");
+        let mut watch = store.watch(&scope, Interest::Everything).await.expect("a watch");
         flood(&beneath, &record, comes_within).await;
         if gap(&mut watch).await {
             break watch;

@@ -3,8 +3,8 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Ask, Asked, Finding, Lease, LeaseName, LeasePage, Page, Purge, Purged, Release,
-    Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch,
+    Acquire, Acquired, Ask, Asked, Finding, Interest, Lease, LeaseName, LeasePage, Page, Purge, Purged,
+    Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch,
 };
 use tenure_remote::{OwnThread, PurgeRequests, Remote, Requests, lease_purge, lease_store};
 
@@ -75,7 +75,12 @@ impl Requests for Site {
         Site::examine(self).await
     }
 
-    async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
+    async fn watch(
+        self: &Arc<Self>,
+        thread: &OwnThread,
+        scope: Scope,
+        _interest: Interest,
+    ) -> Result<Box<dyn Watch>, StoreError> {
         let site = Arc::clone(self);
         let watch = thread.run(async move { site.open_watch(scope).await }).await??;
         Ok(Box::new(watch))

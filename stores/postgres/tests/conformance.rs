@@ -4,8 +4,8 @@ use crate::common::Scratch;
 use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeaseName, LeasePage, LeasePurge, LeaseStore,
-    Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch, Work,
+    Acquire, Acquired, Answer, Ask, Asked, Finding, Interest, Lease, LeaseName, LeasePage, LeasePurge,
+    LeaseStore, Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch, Work,
 };
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{PgBouncer, Postgres};
@@ -179,8 +179,12 @@ impl LeaseStore for ThroughPooler {
         self.pooled.list(page)
     }
 
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        self.direct.watch(scope)
+    fn watch<'a>(
+        &'a self,
+        scope: &'a Scope,
+        interest: Interest,
+    ) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        self.direct.watch(scope, interest)
     }
 
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {

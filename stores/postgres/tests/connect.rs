@@ -2,7 +2,7 @@
 use crate::common::{Scratch, only_the_cleaner_cleans_up, request, seconds, take};
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Certainty, Durability, Fault, Finding, LeaseStore, Scope, StoreError, Verdict, WatchSource,
+    Certainty, Durability, Fault, Finding, Interest, LeaseStore, Scope, StoreError, Verdict, WatchSource,
 };
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{PgBouncer, Postgres, free_port};
@@ -308,7 +308,10 @@ async fn pooler_is_recognised_by_what_does_not_arrive() {
     let through = scratch.url_on(&pooler.uri_of("postgres"), "");
     let store = PostgresStore::connect(&through).await.unwrap();
     assert_eq!(store.traits().watch, WatchSource::Absent);
-    let Err(error) = store.watch(&Scope::Prefix(String::new())).await else {
+    let Err(error) = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+    else {
         panic!("a watch that is told nothing")
     };
     assert_eq!(error.fault, Fault::Unsupported, "{error}");

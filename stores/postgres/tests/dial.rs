@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_conformance::wire::bounded;
-use tenure_core::{Acquired, Certainty, Fault as Cause, LeaseStore, Released, Renewed, Scope, WatchEvent};
+use tenure_core::{
+    Acquired, Certainty, Fault as Cause, Interest, LeaseStore, Released, Renewed, Scope, WatchEvent,
+};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{Fault, FaultProxy, Postgres, VanishedHost, eventually_async};
 use tokio::net::TcpListener;
@@ -88,7 +90,10 @@ async fn watch_ends_on_a_host_that_answers_and_that_the_requests_have_left() {
     let both = format!("postgres://postgres@{},{}/jobs", old.address(), new.address());
     let store = PostgresStore::connect(&scratch.url_on(&both, "")).await.unwrap();
     let asked = request("job", "holder", seconds(300));
-    let mut watch = store.watch(&Scope::Name(asked.name.clone())).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Name(asked.name.clone()), Interest::Everything)
+        .await
+        .unwrap();
     old.execute("ALTER DATABASE jobs ALLOW_CONNECTIONS false")
         .await
         .unwrap();
@@ -99,7 +104,10 @@ async fn watch_ends_on_a_host_that_answers_and_that_the_requests_have_left() {
     let is_taken = || async { matches!(store.acquire(&asked).await, Ok(Acquired::Granted(_))) };
     eventually_async(PATIENCE, "a term at the other host", is_taken).await;
     // One that begins now is where the requests are.
-    let mut next = store.watch(&Scope::Name(asked.name.clone())).await.unwrap();
+    let mut next = store
+        .watch(&Scope::Name(asked.name.clone()), Interest::Everything)
+        .await
+        .unwrap();
     let token = store.get(&asked.name).await.unwrap().unwrap().token;
     let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
     assert_eq!(released, Ok(Released::Vacated));
@@ -122,7 +130,10 @@ async fn watch_goes_on_where_one_request_was_given_up() {
     let store = PostgresStore::connect(&scratch.url_on(&both, "")).await.unwrap();
     let asked = request("job", "holder", seconds(300));
     let token = take(&store, &asked).await.token;
-    let mut watch = store.watch(&Scope::Name(asked.name.clone())).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Name(asked.name.clone()), Interest::Everything)
+        .await
+        .unwrap();
     let client = Postgres::client(&server.uri()).await.unwrap();
     let locks = format!("BEGIN; SELECT FROM {}.leases FOR UPDATE", scratch.schema);
     client.batch_execute(&locks).await.unwrap();
@@ -193,7 +204,7 @@ async fn watches_that_begin_in_a_silence_wait_side_by_side() {
     let (proxy, _scratch, store) = proxied().await;
     proxy.set(Fault::BlackHole);
     let scope = Scope::Prefix(String::new());
-    let begin = || async { store.watch(&scope).await.is_err() };
+    let begin = || async { store.watch(&scope, Interest::Everything).await.is_err() };
     let refused = bounded("watches in a silence", async {
         let four = || async { tokio::join!(begin(), begin(), begin(), begin()) };
         tokio::join!(four(), four(), four(), four())
@@ -201,7 +212,9 @@ async fn watches_that_begin_in_a_silence_wait_side_by_side() {
     let four = (true, true, true, true);
     assert_eq!(refused.await, (four, four, four, four));
     proxy.heal();
-    bounded("a watch after it", store.watch(&scope)).await.unwrap();
+    bounded("a watch after it", store.watch(&scope, Interest::Everything))
+        .await
+        .unwrap();
 }
 
 /// One finds out that the connection is silent, and all of them have the next one, within the bound of each.
@@ -209,7 +222,9 @@ async fn watches_that_begin_in_a_silence_wait_side_by_side() {
 async fn watches_that_begin_on_a_silent_connection_have_another() {
     let (proxy, _scratch, store) = proxied().await;
     let scope = Scope::Prefix(String::new());
-    bounded("a watch before it", store.watch(&scope)).await.unwrap();
+    bounded("a watch before it", store.watch(&scope, Interest::Everything))
+        .await
+        .unwrap();
     // What has lost something stays silent for good. Nothing but the connection that listens is used meanwhile.
     let swallowed = proxy.counts().swallowed_requests;
     proxy.set(Fault::BlackHole);
@@ -218,7 +233,7 @@ async fn watches_that_begin_on_a_silent_connection_have_another() {
         eventually_async(PATIENCE, "a question that was lost", lost).await;
         proxy.heal();
     };
-    let begin = || async { store.watch(&scope).await.map(drop) };
+    let begin = || async { store.watch(&scope, Interest::Everything).await.map(drop) };
     let four = || async { tokio::join!(begin(), begin(), begin(), begin()) };
     let began = bounded("watches", async {
         tokio::join!(four(), four(), four(), four(), heal)

@@ -2,7 +2,7 @@
 use crate::common::{PATIENCE, Scratch, renewal, request, seconds, take};
 use std::time::{Duration, Instant};
 use tenure_conformance::wire::{self, BOUND, Wire, bounded};
-use tenure_core::{Certainty, Fault as StoreFault, LeaseStore, Renewed, Scope, WatchEvent};
+use tenure_core::{Certainty, Fault as StoreFault, Interest, LeaseStore, Renewed, Scope, WatchEvent};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{Fault, FaultProxy, Postgres, eventually_async};
 
@@ -164,7 +164,7 @@ async fn watches_of_postgres_that_nobody_reads_any_more_do_not_count() {
     let mut kept = Vec::new();
     let refused = loop {
         assert!(kept.len() < 10_000, "no bound");
-        match store.watch(&scope).await {
+        match store.watch(&scope, Interest::Everything).await {
             Ok(watch) => kept.push(watch),
             Err(error) => break error,
         }
@@ -172,7 +172,9 @@ async fn watches_of_postgres_that_nobody_reads_any_more_do_not_count() {
     assert_eq!(refused.fault, StoreFault::Busy, "{refused}");
     assert!(refused.message.contains(&kept.len().to_string()), "{refused}");
     drop(kept);
-    let mut watch = bounded("a watch", store.watch(&scope)).await.unwrap();
+    let mut watch = bounded("a watch", store.watch(&scope, Interest::Everything))
+        .await
+        .unwrap();
     take(&store, &request("job", "holder", seconds(60))).await;
     bounded("what it tells", watch.next()).await.unwrap();
 }
@@ -182,7 +184,10 @@ async fn watches_of_postgres_that_nobody_reads_any_more_do_not_count() {
 async fn slow_reader_is_told_of_a_gap() {
     let scratch = Scratch::new().await;
     let store = scratch.store().await;
-    let mut watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .unwrap();
     let notify = format!(
         "SELECT pg_notify('{}.leases', 'vacated ' || n || ' job') FROM generate_series(1, 400) n",
         scratch.schema

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure_conformance::wire::bounded;
 use tenure_core::{
-    Acquire, Acquired, Certainty, Fault as StoreFault, Fence, FencingToken, LeaseStore, Occupancy, Released,
-    Renew, Renewed, ResourceName, Scope, Term,
+    Acquire, Acquired, Certainty, Fault as StoreFault, Fence, FencingToken, Interest, LeaseStore, Occupancy,
+    Released, Renew, Renewed, ResourceName, Scope, Term,
 };
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::{Fault, in_one_of};
@@ -111,7 +111,7 @@ fn pair() -> [Acquire; 2] {
 /// Takes both, or the same terms again, and answers their renewals when nobody locks the rows any more to announce them.
 async fn announced(store: &PostgresStore, pair: &[Acquire; 2]) -> [Renew; 2] {
     let scope = Scope::Prefix(String::new());
-    let mut watch = store.watch(&scope).await.unwrap();
+    let mut watch = store.watch(&scope, Interest::Everything).await.unwrap();
     let [one, two] = pair.each_ref().map(async |asked| {
         let token = take(store, asked).await.token;
         renewal(asked, token)

@@ -5,7 +5,7 @@ use crate::locked_rows::waited_for;
 use std::time::Duration;
 use tenure_conformance::wire::bounded;
 use tenure_core::{
-    Acquired, Certainty, End, Fault, LeaseStore, Released, Renewed, Scope, StoreError, Verdict,
+    Acquired, Certainty, End, Fault, Interest, LeaseStore, Released, Renewed, Scope, StoreError, Verdict,
 };
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{Postgres, ServerClock};
@@ -183,7 +183,10 @@ async fn what_was_announced_and_renewed_is_given_back_without_the_longer_functio
     let scratch = Scratch::new().await;
     let store = scratch.store().await;
     let asked = request("job", "holder", seconds(60));
-    let mut watch = store.watch(&Scope::Name(asked.name.clone())).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Name(asked.name.clone()), Interest::Everything)
+        .await
+        .unwrap();
     let token = take(&store, &asked).await.token;
     // The store's own announcement is over when it is heard.
     assert_eq!(until_taken(&mut watch).await, Some(token));

@@ -7,8 +7,8 @@ use crate::common::{
 };
 use tenure_conformance::asking::finding;
 use tenure_core::{
-    Ask, Certainty, Fault, Fence, FenceError, LeasePurge, LeaseStore, Page, Purging, Released, ResourceName,
-    Scope, StoreError, Term, Verdict,
+    Ask, Certainty, Fault, Fence, FenceError, Interest, LeasePurge, LeaseStore, Page, Purging, Released,
+    ResourceName, Scope, StoreError, Term, Verdict,
 };
 use tenure_redis::{RedisFence, RedisStore};
 use tenure_testkit::{RedisServer, eventually_async};
@@ -64,7 +64,10 @@ async fn member_of_a_quorum_gives_no_lease_away_alone() {
     assert_eq!(lease.token, token);
     let page = Page::first("", 10);
     assert_eq!(after.list(&page).await.expect("a page").leases.len(), 1);
-    after.watch(&Scope::Name(name("job"))).await.expect("a watch");
+    after
+        .watch(&Scope::Name(name("job")), Interest::Everything)
+        .await
+        .expect("a watch");
     let told = finding(&after, "topology").await;
     assert_eq!(told.verdict, Verdict::Bad, "{told:?}");
     assert!(told.detail.contains("a member of the quorum"), "{told:?}");

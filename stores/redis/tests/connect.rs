@@ -4,7 +4,7 @@ use crate::common::{
     Scratch, connection, giving_back, granted, only_the_cleaner_cleans_up, refused, request, seconds, take,
 };
 use std::time::Duration;
-use tenure_core::{Durability, Fault, LeaseStore, Released, Scope};
+use tenure_core::{Durability, Fault, Interest, LeaseStore, Released, Scope};
 use tenure_redis::RedisStore;
 use tenure_testkit::{RedisBuild, RedisOptions, RedisSentinels, RedisServer, eventually_async};
 
@@ -55,11 +55,11 @@ async fn credentials_and_rights_are_told_apart(server: &RedisServer) {
     let asked = request("job", "a", seconds(60));
     let token = take(&service, &asked).await.token;
     service
-        .watch(&Scope::Name(asked.name.clone()))
+        .watch(&Scope::Name(asked.name.clone()), Interest::Everything)
         .await
         .expect("a watch");
     service
-        .watch(&Scope::Prefix(String::new()))
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
         .await
         .expect("a watch of everything");
     assert_eq!(
@@ -302,7 +302,7 @@ async fn member_of_a_cluster_sends_on_to_the_one_that_has_the_slot() {
             })
             .await;
             store
-                .watch(&Scope::Name(asked.name.clone()))
+                .watch(&Scope::Name(asked.name.clone()), Interest::Everything)
                 .await
                 .expect("a watch");
             store
@@ -331,7 +331,10 @@ async fn primary_of_sentinels_is_followed_through_a_fail_over() {
     let store = Scratch::on(&set.url()).store().await;
     assert!(matches!(store.traits().durability, Durability::FenceOnly(_)));
     let before = take(&store, &request("job", "a", seconds(300))).await;
-    let mut watch = store.watch(&Scope::Prefix(String::new())).await.expect("a watch");
+    let mut watch = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .expect("a watch");
     set.servers()[0].kill();
     // Whoever leads has a later term: the same record where it had reached the replica, none where it had not.
     let other = request("other", "b", seconds(300));

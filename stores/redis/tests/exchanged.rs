@@ -8,7 +8,9 @@ use tenure_conformance::strangers::{
     self, Address as _, exchange, fence_asks_nothing, is_refused, leader_loses_nothing,
     standby_is_granted_nothing, watch_is_not_begun,
 };
-use tenure_core::{Durability, Fence, FenceError, LeaseStore, Page, ResourceName, Scope, Term, Verdict};
+use tenure_core::{
+    Durability, Fence, FenceError, Interest, LeaseStore, Page, ResourceName, Scope, Term, Verdict,
+};
 use tenure_redis::{FencedWrites, RedisFence};
 use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer, eventually_async};
 
@@ -117,9 +119,9 @@ async fn watch_is_not_begun_at_a_stranger_beside_a_connection_that_lives() {
     let address = Address::new().await;
     let store = address.scratch.store().await;
     let everything = Scope::Prefix(String::new());
-    store.watch(&everything).await.unwrap();
+    store.watch(&everything, Interest::Everything).await.unwrap();
     address.proxy.lead_to(address.strange.address());
-    let refused = async || store.watch(&everything).await.err();
+    let refused = async || store.watch(&everything, Interest::Everything).await.err();
     is_refused::<Address>("is of store", refused).await;
     let asked = request("job", "holder", seconds(300));
     take(&store, &asked).await;
@@ -199,7 +201,10 @@ async fn who_looks_gives_a_store_no_id_and_is_told_the_one_that_it_has() {
     let page = Page::first("", 10);
     store.get(&asked.name).await.unwrap();
     store.list(&page).await.unwrap();
-    store.watch(&Scope::Name(asked.name.clone())).await.unwrap();
+    store
+        .watch(&Scope::Name(asked.name.clone()), Interest::Everything)
+        .await
+        .unwrap();
     let told = finding(&store, "store").await;
     assert_eq!(told.verdict, Verdict::Good);
     assert!(told.detail.contains("no id yet"), "{told:?}");

@@ -2,7 +2,8 @@
 
 use crate::common::{Scratch, connection, giving_back, refused, renewal, request, seconds, take};
 use tenure_core::{
-    Ask, Fault, Fence, FenceError, FencingToken, LeaseStore, Page, ResourceName, Scope, StoreError, Term,
+    Ask, Fault, Fence, FenceError, FencingToken, Interest, LeaseStore, Page, ResourceName, Scope, StoreError,
+    Term,
 };
 use tenure_redis::{RedisFence, RedisStore};
 use tenure_testkit::{RedisBuild, RedisOptions, RedisServer};
@@ -60,7 +61,7 @@ async fn looker_sees_and_changes_nothing(server: &RedisServer) {
     let page = Page::first("", 10);
     assert_eq!(looker.list(&page).await.expect("a page").leases.len(), 1);
     for scope in [Scope::Name(asked.name.clone()), Scope::Prefix(String::new())] {
-        looker.watch(&scope).await.expect("a watch");
+        looker.watch(&scope, Interest::Everything).await.expect("a watch");
     }
     let findings = looker.examine().await.expect("an examination");
     let worst = findings.iter().map(|finding| finding.verdict).max();

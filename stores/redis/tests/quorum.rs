@@ -5,7 +5,8 @@ use crate::common::{
 };
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Acquired, Change, Durability, Fault, LeaseStore, Occupancy, Released, Renewed, Scope, Verdict, WatchEvent,
+    Acquired, Change, Durability, Fault, Interest, LeaseStore, Occupancy, Released, Renewed, Scope, Verdict,
+    WatchEvent,
 };
 use tenure_redis::{QuorumStore, RedisStore};
 use tenure_testkit::{RedisOptions, RedisServer, eventually_async};
@@ -223,7 +224,10 @@ async fn what_a_dead_candidate_took_in_a_minority_holds_nobody_up() {
 async fn watch_tells_what_a_majority_tells_and_survives_a_minority() {
     let mut servers = five(RedisOptions::default()).await;
     let store = store(&servers).await;
-    let mut watch = store.watch(&Scope::Prefix(String::new())).await.expect("a watch");
+    let mut watch = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .expect("a watch");
     servers[1].kill();
     let asked = request("job", "a", seconds(300));
     let grant = take(&store, &asked).await;

@@ -4,7 +4,8 @@ use crate::common::{
     servers, take, three_servers, told_held,
 };
 use tenure_core::{
-    Acquire, Acquired, Certainty, Durability, Fault, LeaseStore, Page, Released, Scope, StoreError, Verdict,
+    Acquire, Acquired, Certainty, Durability, Fault, Interest, LeaseStore, Page, Released, Scope, StoreError,
+    Verdict,
 };
 use tenure_redis::{QuorumStore, RedisStore};
 use tenure_testkit::Fault::Refuse;
@@ -314,7 +315,10 @@ async fn who_looks_at_a_quorum_records_no_members() {
     assert_eq!(wrong.get(&job("a").name).await, Ok(None));
     let page = Page::first("", 10);
     wrong.list(&page).await.expect("a page");
-    wrong.watch(&Scope::Prefix(String::new())).await.expect("a watch");
+    wrong
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .expect("a watch");
     assert_eq!(members_of(&wrong).await, Verdict::Warning);
     for server in &servers {
         let keys: Vec<String> = redis::cmd("KEYS")

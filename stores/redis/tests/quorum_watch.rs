@@ -5,7 +5,8 @@ use crate::common::{
 };
 use std::time::Duration;
 use tenure_core::{
-    Acquire, Ask, Asked, Change, FencingToken, LeaseStore, Occupancy, Released, Scope, Watch, WatchEvent,
+    Acquire, Ask, Asked, Change, FencingToken, Interest, LeaseStore, Occupancy, Released, Scope, Watch,
+    WatchEvent,
 };
 use tenure_redis::{QuorumStore, RedisStore};
 use tenure_testkit::{Fault, RedisServer};
@@ -25,7 +26,7 @@ impl Three {
         }
         let mut watch = self
             .store
-            .watch(&Scope::Name(name("job")))
+            .watch(&Scope::Name(name("job")), Interest::Everything)
             .await
             .expect("a watch");
         if lost == Lost::Meanwhile {
@@ -144,7 +145,10 @@ async fn release_that_reached_two_members_is_told_though_one_had_no_part_in_the_
                 three.overwrite(2, &before).await
             }
         }
-        let mut watch = watcher.watch(&Scope::Name(name("job"))).await.expect("a watch");
+        let mut watch = watcher
+            .watch(&Scope::Name(name("job")), Interest::Everything)
+            .await
+            .expect("a watch");
         // Its holder reaches this one no more; the watch hears it.
         three.proxy.set(Fault::Refuse);
         three.proxy.cut_connections();
@@ -237,7 +241,7 @@ async fn last_change_is_told_though_a_member_tells_later_by_many_terms() {
     let three = Three::behind_a_proxy(1).await;
     let mut watch = three
         .store
-        .watch(&Scope::Name(name("job")))
+        .watch(&Scope::Name(name("job")), Interest::Everything)
         .await
         .expect("a watch");
     let terms = 101..121;
@@ -291,11 +295,11 @@ async fn watch_begins_before_a_frozen_member_is_given_up() {
         tokio::select! {
             biased;
             // Where the machine stood still, both are there when it goes on; but not every time.
-            given_up = frozen.watch(&scope) => {
+            given_up = frozen.watch(&scope, Interest::Everything) => {
                 tries += 1;
                 assert!(tries < TRIES_MAX, "it was waited for: {:?}", given_up.map(drop));
             }
-            watch = store.watch(&scope) => break watch.expect("a watch"),
+            watch = store.watch(&scope, Interest::Everything) => break watch.expect("a watch"),
         }
         servers[1].thaw();
     };

@@ -2,7 +2,7 @@
 
 use crate::common::{Scratch, connection, granted, refused, renewal, request, seconds, take};
 use std::time::Duration;
-use tenure_core::{LeaseStore, Renewed, Scope, StoreError, Verdict};
+use tenure_core::{Interest, LeaseStore, Renewed, Scope, StoreError, Verdict};
 use tenure_redis::{QuorumStore, RedisStore};
 use tenure_testkit::{Fault, FaultProxy, RedisSentinels, RedisServer, eventually_async};
 
@@ -101,7 +101,10 @@ async fn primary_that_the_sentinels_cannot_reach_is_left_when_they_name_another(
     let renewals = [renewal(&asked, grant.token)];
     let renewed = store.renew(&renewals).await.remove(0);
     assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
-    let mut watch = store.watch(&Scope::Prefix(String::new())).await.expect("a watch");
+    let mut watch = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .expect("a watch");
     hide_from_sentinels(&mut set, "-@all").await;
     let elsewhere = until_the_other_is_followed(set.servers(), &scratch, &store).await;
     let renewed = eventually_async(BOUND, "a renewal there", || async {

@@ -4,7 +4,7 @@ use crate::common::{Scratch, name, proxied, request, seconds, shared, take, warm
 use futures_util::future::join_all;
 use std::time::Duration;
 use tenure_conformance::wire;
-use tenure_core::{Change, LeaseStore, Scope, WatchEvent};
+use tenure_core::{Change, Interest, LeaseStore, Scope, WatchEvent};
 use tenure_testkit::{Fault, FaultProxy, RedisBuild, eventually_async};
 
 /// What is told is told at once; the rest is for a loaded machine.
@@ -21,7 +21,10 @@ async fn broken_watch_of_redis_says_so_and_the_next_one_hears() {
 async fn slow_reader_of_redis_is_told_of_a_gap() {
     let scratch = Scratch::on(&shared(RedisBuild::Redis).await.url());
     let (store, writer) = (scratch.store().await, scratch.store().await);
-    let mut watch = store.watch(&Scope::Prefix(String::new())).await.expect("a watch");
+    let mut watch = store
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .expect("a watch");
     let mut leases = (0..).map(|number| request(&format!("job/{number}"), "a", seconds(300)));
     let heard = async {
         let mut gaps = 0;
@@ -69,7 +72,7 @@ async fn watch_hears_while_it_waits_for_what_it_looks_for() {
         proxy.lead_to(server.address());
         let asked = request(&format!("job-{number}"), "a", seconds(300));
         let scope = Scope::Name(asked.name.clone());
-        let mut watch = store.watch(&scope).await.expect("a watch");
+        let mut watch = store.watch(&scope, Interest::Everything).await.expect("a watch");
         // The first look is over by then, and the next comes after two seconds.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let before = proxy.counts().requests;
@@ -110,7 +113,12 @@ async fn watch_hears_nothing_of_the_same_lease_in_another_database() {
         let name = name(&lease);
         let mut watches = Vec::new();
         for scope in [Scope::Name(name.clone()), Scope::Prefix("job".to_owned())] {
-            watches.push(stores[own].watch(&scope).await.expect("a watch"));
+            watches.push(
+                stores[own]
+                    .watch(&scope, Interest::Everything)
+                    .await
+                    .expect("a watch"),
+            );
         }
         // Its own comes last: whatever the others tell comes before.
         let others = (0..stores.len()).filter(|other| *other != own);
@@ -148,7 +156,7 @@ async fn watch_hears_its_leases_though_their_prefix_looks_like_a_pattern() {
         let asked = request("job", "a", seconds(300));
         let mut watches = Vec::new();
         for scope in [Scope::Name(asked.name.clone()), Scope::Prefix(String::new())] {
-            watches.push(store.watch(&scope).await.expect("a watch"));
+            watches.push(store.watch(&scope, Interest::Everything).await.expect("a watch"));
         }
         let token = Some(take(&store, &asked).await.token);
         for mut watch in watches {

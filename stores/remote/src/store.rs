@@ -4,8 +4,8 @@ use crate::thread::{OwnThread, System};
 use std::future::Future;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeaseName, LeasePage, LeaseStore, Page, Release,
-    Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch, Work,
+    Acquire, Acquired, Answer, Ask, Asked, Finding, Interest, Lease, LeaseName, LeasePage, LeaseStore, Page,
+    Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch, Work,
 };
 
 /// What a store asks of its system. Each is a method of [`LeaseStore`], but for where it runs.
@@ -43,15 +43,8 @@ pub trait Requests: Send + Sync + 'static {
         self: &Arc<Self>,
         thread: &OwnThread,
         scope: Scope,
+        interest: Interest,
     ) -> impl Future<Output = Result<Box<dyn Watch>, StoreError>> + Send;
-    /// As [`LeaseStore::watch_ends`], and awaited as [`watch`](Self::watch), which it is by default.
-    fn watch_ends(
-        self: &Arc<Self>,
-        thread: &OwnThread,
-        scope: Scope,
-    ) -> impl Future<Output = Result<Box<dyn Watch>, StoreError>> + Send {
-        self.watch(thread, scope)
-    }
 }
 
 /// [`Requests`] on a thread of their own. Dropping it ends the thread, and waits for nothing.
@@ -148,12 +141,12 @@ impl<S: Requests> LeaseStore for Remote<S> {
         Box::pin(async move { self.thread.run(async move { site.list(&page).await }).await? })
     }
 
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        Box::pin(self.site().watch(&self.thread, scope.clone()))
-    }
-
-    fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        Box::pin(self.site().watch_ends(&self.thread, scope.clone()))
+    fn watch<'a>(
+        &'a self,
+        scope: &'a Scope,
+        interest: Interest,
+    ) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        Box::pin(self.site().watch(&self.thread, scope.clone(), interest))
     }
 
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
@@ -170,17 +163,6 @@ impl<S: Requests> LeaseStore for Remote<S> {
 /// Implements [`LeaseStore`] for a public type whose only field is a [`Remote`].
 #[macro_export]
 macro_rules! lease_store {
-    (@watching $method:ident) => {
-        fn $method<'a>(
-            &'a self,
-            scope: &'a $crate::tenure_core::Scope,
-        ) -> $crate::tenure_core::Answer<
-            'a,
-            Result<Box<dyn $crate::tenure_core::Watch>, $crate::tenure_core::StoreError>,
-        > {
-            self.0.$method(scope)
-        }
-    };
     ($store:ty) => {
         impl $crate::tenure_core::LeaseStore for $store {
             fn traits(&self) -> $crate::tenure_core::StoreTraits {
@@ -247,8 +229,16 @@ macro_rules! lease_store {
                 self.0.list(page)
             }
 
-            $crate::lease_store!(@watching watch);
-            $crate::lease_store!(@watching watch_ends);
+            fn watch<'a>(
+                &'a self,
+                scope: &'a $crate::tenure_core::Scope,
+                interest: $crate::tenure_core::Interest,
+            ) -> $crate::tenure_core::Answer<
+                'a,
+                Result<Box<dyn $crate::tenure_core::Watch>, $crate::tenure_core::StoreError>,
+            > {
+                self.0.watch(scope, interest)
+            }
 
             fn examine(
                 &self,

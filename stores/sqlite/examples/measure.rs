@@ -9,8 +9,8 @@ use rusqlite::{Connection, params};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Acquire, Acquired, Attempt, Candidate, CandidateId, Incarnation, LeaseName, LeaseStore, Note, Release,
-    Renew, Scope, Ttl,
+    Acquire, Acquired, Attempt, Candidate, CandidateId, Incarnation, Interest, LeaseName, LeaseStore, Note,
+    Release, Renew, Scope, Ttl,
 };
 use tenure_sqlite::SqliteStore;
 
@@ -111,7 +111,10 @@ async fn wake(directory: &Path, rounds: u32) {
             .unwrap();
         runtime.block_on(async {
             let mut watch = watcher
-                .watch(&Scope::Name(LeaseName::new("wake").unwrap()))
+                .watch(
+                    &Scope::Name(LeaseName::new("wake").unwrap()),
+                    Interest::Everything,
+                )
                 .await
                 .unwrap();
             while sender.send(Instant::now()).is_ok() {

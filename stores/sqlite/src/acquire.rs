@@ -201,11 +201,12 @@ mod tests {
     use super::acquire;
     use crate::database::Database;
     use crate::ear::Heard;
-    use crate::notifier::{self, Listened};
+    use crate::notifier;
     use crate::options::SqliteOptions;
     use std::sync::Arc;
     use std::time::Duration;
     use tenure_conformance::asking::{request, seconds};
+    use tenure_core::Interest;
 
     /// Whoever asked may have given it up before the disk answers, and asked for again it is no new term.
     #[tokio::test]
@@ -214,8 +215,8 @@ mod tests {
         let options = SqliteOptions::new(directory.path().join("leases.db"));
         let database = Arc::new(Database::open(&options).unwrap());
         let log = Arc::clone(&database.session().ok().unwrap().log);
-        let listening = notifier::open(&database, Listened::Everything).unwrap();
-        let heard = || notifier::drain(&listening, &database, Listened::Everything).unwrap();
+        let listening = notifier::open(&database, Interest::Everything).unwrap();
+        let heard = || notifier::drain(&listening, &database, Interest::Everything).unwrap();
         let _its_making = heard();
         let _stalled = log.stall();
         let asked = request("job", "a", seconds(300));

@@ -2,7 +2,7 @@
 
 use crate::database::Database;
 use crate::ear::{Ear, Heard};
-use crate::notifier::{self, Listened};
+use crate::notifier;
 use crate::patience::patiently;
 use crate::reactor;
 use crate::seat::Seat;
@@ -11,7 +11,7 @@ use std::future::pending;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tenure_core::{Fault, StoreError};
+use tenure_core::{Fault, Interest, StoreError};
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -28,7 +28,8 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Bell {
     /// The kernel, when there is news by the wake file; `None` where it cannot be asked.
     notifier: Option<OwnedFd>,
-    listened: Mutex<Listened>,
+    /// What any of the watches waits for.
+    listened: Mutex<Interest>,
     ear: Arc<Seat<Ear>>,
     /// When somebody is to look at the commits again.
     check_at: Mutex<Instant>,
@@ -58,12 +59,12 @@ pub(crate) struct Listener {
     ready: Option<AsyncFd<OwnedFd>>,
     news: watch::Receiver<Rung>,
     heard: Rung,
-    listens_to: Listened,
+    interest: Interest,
 }
 
 impl Bell {
     /// The bell of this handle, hung up for the first watch.
-    async fn of(database: &Database, listened: Listened) -> Result<Arc<Self>, StoreError> {
+    async fn of(database: &Database, interest: Interest) -> Result<Arc<Self>, StoreError> {
         let hung = |hook: &Option<Arc<Self>>| hook.clone().filter(|bell| !bell.is_over());
         if let Some(bell) = hung(&locked(&database.bell)) {
             return Ok(bell);
@@ -86,8 +87,8 @@ impl Bell {
         }
         let bell = Arc::new(Self {
             // Used up, forbidden, or the wake file cannot be made: polling needs none of it.
-            notifier: notifier::open(database, listened).ok(),
-            listened: Mutex::new(listened),
+            notifier: notifier::open(database, interest).ok(),
+            listened: Mutex::new(interest),
             ear,
             check_at: Mutex::new(Instant::now()),
             ask_again_at: Mutex::new(Instant::now() + CHECK_EVERY),
@@ -110,11 +111,14 @@ impl Bell {
     }
 
     /// Listens to everything from now on, if it must and does not yet.
-    fn listen_to(&self, listened: Listened, database: &Database) -> Result<(), Errno> {
+    fn listen_to(&self, interest: Interest, database: &Database) -> Result<(), Errno> {
         let mut before = locked(&self.listened);
-        if let (Listened::Ends, Listened::Everything, Some(notifier)) = (*before, listened, &self.notifier) {
-            notifier::listen(notifier, database, listened)?;
-            *before = listened;
+        if interest == Interest::Everything
+            && *before != Interest::Everything
+            && let Some(notifier) = &self.notifier
+        {
+            notifier::listen(notifier, database, interest)?;
+            *before = interest;
         }
         Ok(())
     }
@@ -192,9 +196,9 @@ impl Bell {
 
 impl Listener {
     /// Hears of what it listens to from now on.
-    pub(crate) async fn start(database: &Database, listens_to: Listened) -> Result<Self, StoreError> {
-        let bell = Bell::of(database, listens_to).await?;
-        let listening = bell.listen_to(listens_to, database);
+    pub(crate) async fn start(database: &Database, interest: Interest) -> Result<Self, StoreError> {
+        let bell = Bell::of(database, interest).await?;
+        let listening = bell.listen_to(interest, database);
         listening.map_err(|error| over(database, &error.into()))?;
         let registered = |notifier| reactor::register(fcntl_dupfd_cloexec(notifier, 0)?);
         let ready = bell.notifier.as_ref().map(registered).transpose();
@@ -206,7 +210,7 @@ impl Listener {
             ready,
             news,
             heard,
-            listens_to,
+            interest,
         })
     }
 
@@ -238,7 +242,7 @@ impl Listener {
             Some(Heard::Interruption)
         } else if rung.changes != self.heard.changes {
             Some(Heard::Change)
-        } else if rung.begins != self.heard.begins && self.listens_to == Listened::Everything {
+        } else if rung.begins != self.heard.begins && self.interest == Interest::Everything {
             Some(Heard::Begin)
         } else {
             None

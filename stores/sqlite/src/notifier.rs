@@ -6,31 +6,26 @@ use rustix::fs::inotify::{self, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use tenure_core::Interest;
 
 /// Bytes read from inotify at once: some hundred events, and what is left is read next.
 const NOTIFICATIONS_BYTES: usize = 4096;
 
-/// What is listened to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Listened {
-    /// That something changed, but for terms that begin: those may be many, and wake nobody who waits for an end.
-    Ends,
-    Everything,
-}
-
 /// A descriptor that can be read when there is news.
-pub(crate) fn open(database: &Database, listened: Listened) -> Result<OwnedFd, Errno> {
+pub(crate) fn open(database: &Database, interest: Interest) -> Result<OwnedFd, Errno> {
     let notifier = database.notifier()?;
-    listen(&notifier, database, listened)?;
+    listen(&notifier, database, interest)?;
     Ok(notifier)
 }
 
 /// Listens to the wake file that is at the path now, and makes it if there is none. Called again, it changes what is listened to.
-pub(crate) fn listen(notifier: &OwnedFd, database: &Database, listened: Listened) -> Result<(), Errno> {
+pub(crate) fn listen(notifier: &OwnedFd, database: &Database, interest: Interest) -> Result<(), Errno> {
     let path = database.wake.path();
-    let news = match listened {
-        Listened::Ends => WatchFlags::ACCESS,
-        Listened::Everything => WatchFlags::ACCESS | WatchFlags::OPEN,
+    let news = match interest {
+        // Terms that begin may be many, and wake nobody who waits for an end. One that was given back is told of by a knock, and
+        // what follows it has another token: whoever waits for every end misses neither.
+        Interest::Ends | Interest::EveryEnd => WatchFlags::ACCESS,
+        Interest::Everything => WatchFlags::ACCESS | WatchFlags::OPEN,
     };
     // Its removal is told of as a change of what it is (of its links) while anybody has it open, and as its end after that.
     let flags = news | WatchFlags::ATTRIB | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
@@ -49,7 +44,7 @@ pub(crate) fn listen(notifier: &OwnedFd, database: &Database, listened: Listened
 pub(crate) fn drain(
     notifier: &OwnedFd,
     database: &Database,
-    listened: Listened,
+    interest: Interest,
 ) -> Result<Option<Heard>, Errno> {
     let mut buffer = [MaybeUninit::uninit(); NOTIFICATIONS_BYTES];
     let mut reader = inotify::Reader::new(notifier, &mut buffer);
@@ -75,7 +70,7 @@ pub(crate) fn drain(
         }
     }
     if gone {
-        listen(notifier, database, listened)?;
+        listen(notifier, database, interest)?;
     }
     Ok(heard)
 }

@@ -5,7 +5,6 @@ use crate::database::Database;
 use crate::examine;
 use crate::insistence::insistently;
 use crate::listing;
-use crate::notifier::Listened;
 use crate::options::SqliteOptions;
 use crate::patience::patiently;
 use crate::purge;
@@ -15,7 +14,7 @@ use crate::watch::SqliteWatch;
 use std::path::Path;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Durability, Fault, Finding, Lease, LeaseName, LeasePage,
+    Acquire, Acquired, Answer, Ask, Asked, Durability, Fault, Finding, Interest, Lease, LeaseName, LeasePage,
     LeasePurge, LeaseStore, Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError,
     StoreTraits, Timekeeper, TokenSource, Ttl, Watch, WatchSource, Work,
 };
@@ -72,12 +71,6 @@ impl SqliteStore {
         Ok(Self {
             database: Arc::new(Database::open(options)?),
         })
-    }
-
-    async fn watch_for(&self, scope: &Scope, listens_to: Listened) -> Result<Box<dyn Watch>, StoreError> {
-        let started = SqliteWatch::start(Arc::clone(&self.database), scope.clone(), listens_to).await;
-        let watch = started.map_err(may_pass)?;
-        Ok(Box::new(watch))
     }
 
     /// The file, without symbolic links.
@@ -193,17 +186,16 @@ impl LeaseStore for SqliteStore {
         ))
     }
 
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        Box::pin(self.watch_for(scope, Listened::Everything))
-    }
-
-    fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        Box::pin(self.watch_for(scope, Listened::Ends))
-    }
-
-    /// A term that was given back is told of by a knock, and what follows it has another token: neither is missed.
-    fn watch_every_end<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        Box::pin(self.watch_for(scope, Listened::Ends))
+    fn watch<'a>(
+        &'a self,
+        scope: &'a Scope,
+        interest: Interest,
+    ) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        Box::pin(async move {
+            let started = SqliteWatch::start(Arc::clone(&self.database), scope.clone(), interest).await;
+            let watch = started.map_err(may_pass)?;
+            Ok(Box::new(watch) as Box<dyn Watch>)
+        })
     }
 
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {

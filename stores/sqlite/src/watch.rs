@@ -4,11 +4,10 @@ use crate::bell::Listener;
 use crate::database::Database;
 use crate::ear::Heard;
 use crate::glances;
-use crate::notifier::Listened;
 use crate::patience::patiently;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tenure_core::{Answer, Glances, Scope, StoreError, Watch, WatchEvent, changes_between};
+use tenure_core::{Answer, Glances, Interest, Scope, StoreError, Watch, WatchEvent, changes_between};
 
 /// A running watch of one handle.
 pub(crate) struct SqliteWatch {
@@ -27,9 +26,9 @@ impl SqliteWatch {
     pub(crate) async fn start(
         database: Arc<Database>,
         scope: Scope,
-        listens_to: Listened,
+        interest: Interest,
     ) -> Result<Self, StoreError> {
-        let listener = Listener::start(&database, listens_to).await?;
+        let listener = Listener::start(&database, interest).await?;
         let mut watch = Self {
             known: Glances::new(),
             events: VecDeque::new(),

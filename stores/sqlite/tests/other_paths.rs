@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tenure_core::{Certainty, Fault, FenceError, LeaseStore, Renewed, Scope, StoreError, Verdict};
+use tenure_core::{Certainty, Fault, FenceError, Interest, LeaseStore, Renewed, Scope, StoreError, Verdict};
 use tenure_sqlite::{SqliteFence, SqliteOptions, SqliteStore};
 
 #[test]
@@ -123,7 +123,7 @@ async fn a_holder_whose_file_gets_a_second_name_is_told_at_its_next_call() {
     is_linked(&SqliteStore::open(&other).unwrap_err());
     // The second name may go again: that is no reason never to watch the file.
     let watched = store
-        .watch(&Scope::Name(name("job")))
+        .watch(&Scope::Name(name("job")), Interest::Everything)
         .await
         .map(drop)
         .unwrap_err();
@@ -152,7 +152,10 @@ async fn a_holder_whose_link_leads_to_another_file_is_told_at_its_next_call() {
     let store = SqliteStore::open(&file).unwrap();
     let asker = Asker::new("first");
     let first = grant(&store, &asker, "job").await;
-    let mut watch = store.watch(&Scope::Name(name("job"))).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Name(name("job")), Interest::Everything)
+        .await
+        .unwrap();
     switch("other");
     let second = SqliteStore::open(&file).unwrap();
     let _second = grant(&second, &Asker::new("second"), "job").await;
@@ -254,7 +257,10 @@ async fn mounted_over(file: &Path) {
         "{renewed:?}"
     );
     is_a_mount(&SqliteStore::open(file).unwrap_err());
-    let watched = store.watch(&Scope::Name(name("job"))).await.map(drop);
+    let watched = store
+        .watch(&Scope::Name(name("job")), Interest::Everything)
+        .await
+        .map(drop);
     let watched = watched.unwrap_err().message;
     assert!(watched.contains("is itself a mount"), "{watched}");
 }

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use tenure_core::{Certainty, Fault, FenceError, LeaseStore, Scope, StoreError};
+use tenure_core::{Certainty, Fault, FenceError, Interest, LeaseStore, Scope, StoreError};
 use tenure_sqlite::{MissingDirectory, SqliteFence, SqliteOptions, SqliteStore};
 
 /// A user that owns nothing: `nobody`.
@@ -29,7 +29,10 @@ fn as_a_child() {
                 println!("opened, and taken");
             }
             "watcher" => {
-                let _watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
+                let _watch = store
+                    .watch(&Scope::Prefix(String::new()), Interest::Everything)
+                    .await
+                    .unwrap();
                 println!(
                     "opened, and {} wakes it",
                     if is_woken() { "the kernel" } else { "nobody" }

@@ -8,8 +8,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use std::fs;
 use std::path::PathBuf;
 use tenure_core::{
-    Acquired, Certainty, Change, Claimed, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Renewed,
-    ResourceName, Scope, Term, WatchEvent,
+    Acquired, Certainty, Change, Claimed, Fence, FenceError, FencingToken, Interest, LeaseName, LeaseStore,
+    Renewed, ResourceName, Scope, Term, WatchEvent,
 };
 use tenure_sqlite::{SqliteFence, SqliteOptions, SqliteStore};
 use tenure_testkit::Process;
@@ -153,7 +153,7 @@ async fn who_closes_a_file_whose_log_was_removed_leaves_in_it_what_others_have_w
                     open.0
                         .take()
                         .unwrap()
-                        .watch(&Scope::Prefix(String::new()))
+                        .watch(&Scope::Prefix(String::new()), Interest::Everything)
                         .await
                         .unwrap(),
                 )
@@ -184,7 +184,10 @@ async fn idle_handles_watches_and_fences_of_a_process_keep_no_removed_log() {
         let scratch = Scratch::new();
         let (store, asker, token) = held(&scratch).await;
         let idle = scratch.open();
-        let mut watch = idle.watch(&Scope::Prefix(String::new())).await.unwrap();
+        let mut watch = idle
+            .watch(&Scope::Prefix(String::new()), Interest::Everything)
+            .await
+            .unwrap();
         let fence = SqliteFence::create(&SqliteOptions::new(scratch.file())).unwrap();
         remove(&scratch, removal);
         let (_other, said) = other(&scratch, "asker", "outcome");

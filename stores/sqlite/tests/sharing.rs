@@ -5,7 +5,7 @@ use crate::common::{Asker, Scratch, grant};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
-use tenure_core::{LeaseStore, Scope};
+use tenure_core::{Interest, LeaseStore, Scope};
 use tenure_sqlite::SqliteStore;
 
 #[test]
@@ -17,7 +17,10 @@ fn as_a_child() {
         .unwrap();
     runtime.block_on(async {
         let store = SqliteStore::open(&file).unwrap();
-        let _watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
+        let _watch = store
+            .watch(&Scope::Prefix(String::new()), Interest::Everything)
+            .await
+            .unwrap();
         let _granted = grant(&store, &Asker::new("first"), "job").await;
         for beside in ["", "-wal", "-shm", "-wake"] {
             let path = format!("{}{beside}", file.display());

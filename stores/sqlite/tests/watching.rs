@@ -3,7 +3,9 @@
 use crate::common::{Asker, PATIENCE, Scratch, grant, name};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tenure_core::{Ask, Asked, Change, FencingToken, LeaseStore, Scope, Watch, WatchEvent, WatchSource};
+use tenure_core::{
+    Ask, Asked, Change, FencingToken, Interest, LeaseStore, Scope, Watch, WatchEvent, WatchSource,
+};
 use tenure_sqlite::SqliteStore;
 
 fn wake_file(scratch: &Scratch) -> PathBuf {
@@ -34,7 +36,10 @@ async fn renewals_wake_nobody_and_a_release_does() {
     assert_eq!(store.traits().watch, WatchSource::Push);
     let asker = Asker::new("first");
     let first = grant(&store, &asker, "job").await;
-    let mut watch = other.watch(&Scope::Name(name("job"))).await.unwrap();
+    let mut watch = other
+        .watch(&Scope::Name(name("job")), Interest::Everything)
+        .await
+        .unwrap();
     for _ in 0..20 {
         drop(store.renew(&[asker.renew("job", first.token)]).await);
         let silent = tokio::time::timeout(Duration::from_millis(5), watch.next()).await;
@@ -73,7 +78,10 @@ async fn told_by_notification(mut series: impl AsyncFnMut() -> Vec<Duration>) {
 /// That releases are told by notification; `before` each of them, something is done.
 async fn releases_are_told_by_notification(scratch: &Scratch, before: impl Fn()) {
     let (store, other) = (scratch.open(), scratch.open());
-    let mut watch = other.watch(&Scope::Name(name("job"))).await.unwrap();
+    let mut watch = other
+        .watch(&Scope::Name(name("job")), Interest::Everything)
+        .await
+        .unwrap();
     told_by_notification(async || told_between(&store, &mut watch, &before).await).await;
 }
 
@@ -106,7 +114,7 @@ async fn terms_that_begin_wake_nobody_who_waits_for_an_end_and_a_release_does() 
     let job = Scope::Name(name("job"));
     let mut asker = Asker::new("first");
     let mut token = grant(&store, &asker, "job").await.token;
-    let mut watch = other.watch_ends(&job).await.unwrap();
+    let mut watch = other.watch(&job, Interest::Ends).await.unwrap();
     let (mut told, began) = (0, Instant::now());
     for _ in 0..CHANGES {
         asker = asker.next_attempt();
@@ -137,8 +145,8 @@ async fn a_term_that_begins_is_told_by_notification_and_not_by_the_slow_check() 
     let scratch = Scratch::new();
     let (store, other) = (scratch.open(), scratch.open());
     let job = Scope::Name(name("job"));
-    let ends = other.watch_ends(&job).await.unwrap();
-    let mut watch = other.watch(&job).await.unwrap();
+    let ends = other.watch(&job, Interest::Ends).await.unwrap();
+    let mut watch = other.watch(&job, Interest::Everything).await.unwrap();
     let mut asker = Asker::new("first");
     told_by_notification(async || {
         let mut waits = Vec::new();
@@ -161,7 +169,10 @@ async fn a_term_that_begins_is_told_by_notification_and_not_by_the_slow_check() 
 async fn a_wish_is_told_by_notification_and_not_by_the_slow_check() {
     let scratch = Scratch::new();
     let (store, other) = (scratch.open(), scratch.open());
-    let mut watch = store.watch(&Scope::Name(name("job"))).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Name(name("job")), Interest::Everything)
+        .await
+        .unwrap();
     let mut asker = Asker::new("first");
     told_by_notification(async || {
         let mut waits = Vec::new();
@@ -200,7 +211,10 @@ async fn a_release_is_told_by_notification_also_in_a_directory_that_was_replaced
     std::fs::create_dir(&directory).unwrap();
     let file = directory.join("leases.db");
     let [store, other] = [(), ()].map(|()| SqliteStore::open(&file).unwrap());
-    let mut watch = other.watch(&Scope::Name(name("job"))).await.unwrap();
+    let mut watch = other
+        .watch(&Scope::Name(name("job")), Interest::Everything)
+        .await
+        .unwrap();
     std::fs::rename(&directory, scratch.directory().join("old")).unwrap();
     std::fs::create_dir(&directory).unwrap();
     assert_eq!(next(&mut watch).await, WatchEvent::Gap);
@@ -213,7 +227,10 @@ async fn a_dropped_next_loses_nothing() {
     let scratch = Scratch::new();
     let (store, other) = (scratch.open(), scratch.open());
     let asker = Asker::new("first");
-    let mut watch = other.watch(&Scope::Prefix(String::new())).await.unwrap();
+    let mut watch = other
+        .watch(&Scope::Prefix(String::new()), Interest::Everything)
+        .await
+        .unwrap();
     let first = grant(&store, &asker, "job").await;
     drop(store.release(&[asker.release("job", first.token)]).await);
     let mut told = Vec::new();
@@ -236,7 +253,10 @@ async fn a_dropped_next_loses_nothing() {
 async fn a_deleted_wake_file_is_made_anew() {
     let scratch = Scratch::new();
     let (store, other) = (scratch.open(), scratch.open());
-    let mut watch = other.watch(&Scope::Name(name("job"))).await.unwrap();
+    let mut watch = other
+        .watch(&Scope::Name(name("job")), Interest::Everything)
+        .await
+        .unwrap();
     std::fs::remove_file(wake_file(&scratch)).unwrap();
     assert_eq!(next(&mut watch).await, WatchEvent::Gap);
     let first = grant(&store, &Asker::new("first"), "job").await;
@@ -251,7 +271,10 @@ async fn a_deleted_wake_file_is_noticed_although_somebody_has_it_open() {
     let asker = Asker::new("early");
     let early = grant(&knocks, &asker, "early").await;
     drop(knocks.release(&[asker.release("early", early.token)]).await);
-    let mut watch = other.watch(&Scope::Name(name("job"))).await.unwrap();
+    let mut watch = other
+        .watch(&Scope::Name(name("job")), Interest::Everything)
+        .await
+        .unwrap();
     std::fs::remove_file(wake_file(&scratch)).unwrap();
     assert_eq!(next(&mut watch).await, WatchEvent::Gap);
     let first = grant(&store, &Asker::new("first"), "job").await;
@@ -264,7 +287,10 @@ async fn a_change_without_a_knock_is_still_told() {
     let scratch = Scratch::new();
     let (store, other) = (scratch.open(), scratch.open());
     let first = grant(&store, &Asker::new("first"), "job").await;
-    let mut watch = other.watch(&Scope::Name(name("job"))).await.unwrap();
+    let mut watch = other
+        .watch(&Scope::Name(name("job")), Interest::Everything)
+        .await
+        .unwrap();
     scratch.sql("UPDATE lease SET released = 1, version = version + 1");
     assert_eq!(
         next(&mut watch).await,
@@ -278,8 +304,11 @@ async fn a_watch_that_nobody_polls_holds_up_no_other() {
     let scratch = Scratch::new();
     let (store, other) = (scratch.open(), scratch.open());
     let all = Scope::Prefix(String::new());
-    let (before, mut watch) = (other.watch(&all).await, other.watch(&all).await.unwrap());
-    let after = other.watch(&all).await;
+    let (before, mut watch) = (
+        other.watch(&all, Interest::Everything).await,
+        other.watch(&all, Interest::Everything).await.unwrap(),
+    );
+    let after = other.watch(&all, Interest::Everything).await;
     told_by_notification(async || told_between(&store, &mut watch, || {}).await).await;
     for unpolled in [before, after] {
         let event = next(&mut unpolled.unwrap()).await;
@@ -294,7 +323,7 @@ async fn all_watches_of_a_handle_end_with_a_file_that_is_no_store_and_begin_anew
     let job = Scope::Name(name("job"));
     let mut watches = [(); 2].map(|()| None);
     for watch in &mut watches {
-        *watch = Some(other.watch(&job).await.unwrap());
+        *watch = Some(other.watch(&job, Interest::Everything).await.unwrap());
     }
     let aside = scratch.directory().join("aside");
     std::fs::create_dir(&aside).unwrap();
@@ -318,7 +347,7 @@ async fn all_watches_of_a_handle_end_with_a_file_that_is_no_store_and_begin_anew
         std::fs::rename(there, here).unwrap();
     }
     // Also beside those that have ended and are kept.
-    let mut watch = other.watch(&job).await.unwrap();
+    let mut watch = other.watch(&job, Interest::Everything).await.unwrap();
     let first = grant(&store, &Asker::new("first"), "job").await;
     assert_eq!(next(&mut watch).await, changed("job", Change::Taken, first.token));
     drop(watches);

@@ -7,7 +7,7 @@ use crate::watching::changed;
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
-use tenure_core::{Change, Fault, LeaseStore, Scope, WatchSource};
+use tenure_core::{Change, Fault, Interest, LeaseStore, Scope, WatchSource};
 use tenure_sqlite::SqliteStore;
 use tenure_testkit::Process;
 
@@ -30,7 +30,10 @@ fn as_a_child() {
 async fn watch_by_polling(file: &Path) {
     let store = SqliteStore::open(file).unwrap();
     assert_eq!(store.traits().watch, WatchSource::Poll);
-    let mut watch = store.watch(&Scope::Name(name("job"))).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Name(name("job")), Interest::Everything)
+        .await
+        .unwrap();
     println!("watching");
     // Until it is killed.
     loop {
@@ -40,12 +43,18 @@ async fn watch_by_polling(file: &Path) {
 
 async fn watch_until_told_by_the_kernel(file: &Path) {
     let store = SqliteStore::open(file).unwrap();
-    let mut watch = store.watch(&Scope::Name(name("job"))).await.unwrap();
+    let mut watch = store
+        .watch(&Scope::Name(name("job")), Interest::Everything)
+        .await
+        .unwrap();
     assert!(!is_woken());
     std::fs::write("/proc/sys/user/max_inotify_instances", "8").unwrap();
     while watch.next().await.is_ok() {}
     // As whoever watches is told to.
-    let _anew = store.watch(&Scope::Name(name("job"))).await.unwrap();
+    let _anew = store
+        .watch(&Scope::Name(name("job")), Interest::Everything)
+        .await
+        .unwrap();
     println!("woken by the kernel: {}", is_woken());
 }
 
@@ -53,7 +62,7 @@ async fn watch_without_descriptors(file: &Path) {
     let store = SqliteStore::open(file).unwrap();
     let mut taken: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
     let mut refusals = 0;
-    while let Err(error) = store.watch(&Scope::Name(name("job"))).await {
+    while let Err(error) = store.watch(&Scope::Name(name("job")), Interest::Everything).await {
         // Which says that a watch can never be had here.
         assert_ne!(error.fault, Fault::Unsupported, "{error}");
         refusals += 1;
@@ -80,7 +89,10 @@ fn watch_idly(file: &Path) {
                 .build()
                 .unwrap();
             runtime.block_on(async {
-                let mut watch = store.watch(&Scope::Name(name("job"))).await.unwrap();
+                let mut watch = store
+                    .watch(&Scope::Name(name("job")), Interest::Everything)
+                    .await
+                    .unwrap();
                 started.wait();
                 panic!("told of {:?}", watch.next().await);
             })

@@ -11,7 +11,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Change, Fault, LeaseName, Occupancy, Scope, StoreError, WatchEvent};
+use tenure_core::{Change, Fault, Interest, LeaseName, Occupancy, Scope, StoreError, WatchEvent};
 use tokio::sync::mpsc::error::SendError;
 
 /// Hints that may wait for the engine; a hint more makes its watch wait, nothing is lost.
@@ -67,12 +67,23 @@ pub(crate) fn watch_scope(
     scope: Scope,
     pause_min: Duration,
 ) -> mpsc::Receiver<WatchEvent> {
-    listen_alone(store, scope, Of::Everything, Meanwhile::Nothing { pause_min }).hints
+    listen_alone(
+        store,
+        scope,
+        Interest::Everything,
+        Meanwhile::Nothing { pause_min },
+    )
+    .hints
 }
 
-/// The ends of this lease's terms, and hints to look again for as long as they cannot be watched: the channel stays open.
+/// The ends of this lease's terms, also of one that begins anew at once, as whoever stands in a queue must hear; and hints to look again for as long as they cannot be watched: the channel stays open.
 pub(crate) fn watch_ends_or_look(store: &SharedStore, name: LeaseName, back_off: BackOff) -> Listening {
-    listen_alone(store, Scope::Name(name), Of::EveryEnd, Meanwhile::Looks(back_off))
+    listen_alone(
+        store,
+        Scope::Name(name),
+        Interest::EveryEnd,
+        Meanwhile::Looks(back_off),
+    )
 }
 
 /// What is heard of a watch by the only one who listens; it ends with this.
@@ -103,7 +114,7 @@ impl Listener {
     }
 }
 
-fn listen_alone(store: &SharedStore, scope: Scope, of: Of, meanwhile: Meanwhile) -> Listening {
+fn listen_alone(store: &SharedStore, scope: Scope, interest: Interest, meanwhile: Meanwhile) -> Listening {
     let (sender, hints) = mpsc::channel(HINTS_WAITING);
     let listener = Listener::new(sender);
     let stands = listener.stands.clone();
@@ -112,7 +123,7 @@ fn listen_alone(store: &SharedStore, scope: Scope, of: Of, meanwhile: Meanwhile)
         select! {
             biased;
             () = listener.hints.closed() => {}
-            () = keep_watching(&store, (&scope, of), meanwhile, Missed::Anything, None, &listener) => {}
+            () = keep_watching(&store, (&scope, interest), meanwhile, Missed::Anything, None, &listener) => {}
         }
     });
     Listening { hints, stands }
@@ -127,7 +138,7 @@ async fn watch(
     listener: &Listener,
 ) {
     let scope = Scope::Name(name.clone());
-    let (of, meanwhile, missed) = match manner {
+    let (interest, meanwhile, missed) = match manner {
         Manner::Election {
             after,
             pause_min,
@@ -143,18 +154,28 @@ async fn watch(
                 at_first,
                 leads,
             };
-            (Of::Everything, meanwhile, missed)
+            // A holder hears in time that it was succeeded, too.
+            (Interest::Everything, meanwhile, missed)
         }
-        Manner::OneOfMany(back_off) => (Of::Ends, Meanwhile::Looks(back_off), Missed::Change(name)),
+        // Nothing else is of use to whoever waits for a lock.
+        Manner::OneOfMany(back_off) => (Interest::Ends, Meanwhile::Looks(back_off), Missed::Change(name)),
         Manner::Looking(back_off) => return keep_looking(look(name), back_off, &listener.hints).await,
     };
-    keep_watching(store, (&scope, of), meanwhile, missed, Some(recoveries), listener).await;
+    keep_watching(
+        store,
+        (&scope, interest),
+        meanwhile,
+        missed,
+        Some(recoveries),
+        listener,
+    )
+    .await;
 }
 
 /// Ends where nobody listens, or the store cannot be watched and nothing is done meanwhile.
 async fn keep_watching(
     store: &SharedStore,
-    (scope, of): (&Scope, Of),
+    (scope, interest): (&Scope, Interest),
     meanwhile: Meanwhile,
     mut missed: Missed<'_>,
     recoveries: Option<told::Receiver<u64>>,
@@ -166,13 +187,7 @@ async fn keep_watching(
     let mut looking: Option<Looking<'_>> = None;
     loop {
         // A panic of the store's is as a watch that failed: nobody else would begin it anew.
-        let beginning = caught(async {
-            match of {
-                Of::Everything => store.watch(scope).await,
-                Of::EveryEnd => store.watch_every_end(scope).await,
-                Of::Ends => store.watch_ends(scope).await,
-            }
-        });
+        let beginning = caught(async { store.watch(scope, interest).await });
         let Some(begun) = beside(&mut looking, beginning).await else {
             return;
         };
@@ -226,17 +241,6 @@ async fn keep_watching(
 /// weeks, as of a leader that leads on.
 fn was_of_use(lived: Duration) -> bool {
     lived > PAUSE_MAX
-}
-
-/// What is to be heard.
-#[derive(Clone, Copy)]
-enum Of {
-    /// A holder hears in time that it was succeeded, and whoever looks on, who leads.
-    Everything,
-    /// Whoever stands in a queue hears that one before it has left, also where that one stands behind it by now.
-    EveryEnd,
-    /// Nothing else is of use to whoever waits for a lock.
-    Ends,
 }
 
 /// What is done while a watch cannot be had that may be had later.

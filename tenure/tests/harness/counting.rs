@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tenure::contract::{
-    Acquire, Acquired, Answer, Lease, LeasePage, Page, Release, Released, Renew, Renewed, Scope, Watch,
+    Acquire, Acquired, Answer, Interest, Lease, LeasePage, Page, Release, Released, Renew, Renewed, Scope,
+    Watch,
 };
 use tenure::{LeaseName, LeaseStore, SharedStore, StoreError};
 use tokio::sync::Semaphore;
@@ -117,11 +118,15 @@ impl LeaseStore for Counting {
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
         Box::pin(self.page(self.inner.list(page)))
     }
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+    fn watch<'a>(
+        &'a self,
+        scope: &'a Scope,
+        interest: Interest,
+    ) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(async move {
             let permit = self.watches.acquire().await;
             permit.expect("it is never closed").forget();
-            self.inner.watch(scope).await
+            self.inner.watch(scope, interest).await
         })
     }
 }

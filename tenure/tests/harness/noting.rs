@@ -2,7 +2,7 @@
 
 use crate::harness::pass_on;
 use std::sync::Mutex;
-use tenure::contract::{Answer, Scope, Watch};
+use tenure::contract::{Answer, Interest, Scope, Watch};
 use tenure::{LeaseStore, SharedStore, StoreError};
 
 /// A real store that notes what it was asked to watch.
@@ -29,16 +29,17 @@ impl LeaseStore for Noting {
         traits, acquire, renew, release, ask, get, list, examine, run_beside
     );
 
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        self.everything.lock().unwrap().push(scope.clone());
-        self.inner.watch(scope)
-    }
-    fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        self.ends.lock().unwrap().push(scope.clone());
-        self.inner.watch_ends(scope)
-    }
-    fn watch_every_end<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        self.every_end.lock().unwrap().push(scope.clone());
-        self.inner.watch_every_end(scope)
+    fn watch<'a>(
+        &'a self,
+        scope: &'a Scope,
+        interest: Interest,
+    ) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        let noted = match interest {
+            Interest::Everything => &self.everything,
+            Interest::Ends => &self.ends,
+            Interest::EveryEnd => &self.every_end,
+        };
+        noted.lock().unwrap().push(scope.clone());
+        self.inner.watch(scope, interest)
     }
 }

@@ -24,8 +24,9 @@ macro_rules! pass_on {
         fn watch<'a>(
             &'a self,
             scope: &'a ::tenure::contract::Scope,
+            interest: ::tenure::contract::Interest,
         ) -> ::tenure::contract::Answer<'a, Result<Box<dyn ::tenure::contract::Watch>, ::tenure::StoreError>> {
-            self.inner.watch(scope)
+            self.inner.watch(scope, interest)
         }
     };
     (@examine) => {

@@ -4,7 +4,7 @@ use crate::harness::pass_on;
 use std::sync::{Arc, Mutex, mpsc as blocking};
 use std::time::Duration;
 use tenure::contract::{
-    Acquire, Acquired, Answer, Fault, Scope, StoreTraits, Watch, WatchEvent, WatchSource,
+    Acquire, Acquired, Answer, Fault, Interest, Scope, StoreTraits, Watch, WatchEvent, WatchSource,
 };
 use tenure::{LeaseName, LeaseStore, SharedStore, StoreError};
 use tenure_testkit::eventually_async;
@@ -68,7 +68,7 @@ impl LeaseStore for Told {
         let failure = StoreError::not_applied(Fault::Busy, "told to fail");
         Box::pin(std::future::ready(Err(failure)))
     }
-    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+    fn watch<'a>(&'a self, _scope: &'a Scope, _: Interest) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         let (hints, told) = mpsc::channel(1);
         *self.hints.lock().unwrap() = Some(hints);
         Box::pin(std::future::ready(Ok(Box::new(Telling(told)) as Box<dyn Watch>)))

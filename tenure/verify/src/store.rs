@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure_conformance::model::{Record, Records};
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Durability, Fault, FencingToken, Finding, Lease, LeaseName,
-    LeasePage, LeaseStore, Moment, Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
-    Timekeeper, TokenSource, Ttl, Watch, WatchEvent, WatchSource, Work,
+    Acquire, Acquired, Answer, Ask, Asked, Durability, Fault, FencingToken, Finding, Interest, Lease,
+    LeaseName, LeasePage, LeaseStore, Moment, Page, Release, Released, Renew, Renewed, Scope, StoreError,
+    StoreTraits, Timekeeper, TokenSource, Ttl, Watch, WatchEvent, WatchSource, Work,
 };
 use tokio::sync::broadcast;
 
@@ -200,7 +200,7 @@ impl LeaseStore for Store {
         Box::pin(async move { self.travel(|records, now_ms| records.list(page, now_ms)).await? })
     }
 
-    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+    fn watch<'a>(&'a self, _scope: &'a Scope, _: Interest) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(async move {
             point();
             let watch: Box<dyn Watch> = Box::new(StoreWatch {

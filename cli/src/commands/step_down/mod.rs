@@ -10,7 +10,7 @@ use crate::output::{self, Voice, clean, short};
 use clap::ArgMatches;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use tenure::contract::{Ask, Asked, Lease, Occupancy, Release, Released, Scope, Watch};
+use tenure::contract::{Ask, Asked, Interest, Lease, Occupancy, Release, Released, Scope, Watch};
 use tenure::{FencingToken, LeaseName, LeaseStore, SharedStore};
 use told::{Ended, How, never_taken, not_taken_over, told};
 
@@ -275,7 +275,10 @@ impl Wish<'_> {
     }
 
     async fn watch(&self) -> Option<Box<dyn Watch>> {
-        self.store.watch(&Scope::Name(self.name.clone())).await.ok()
+        self.store
+            .watch(&Scope::Name(self.name.clone()), Interest::Everything)
+            .await
+            .ok()
     }
 
     fn is_called(&self, lease: &Lease) -> bool {

@@ -1,13 +1,13 @@
 use super::super::records::{Record, Records, Slot};
 use super::super::{DELAY, Defect, ModelStore};
-use super::watch::{FlawedWatch, Of};
+use super::watch::FlawedWatch;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Fault, Finding, Lease, LeaseName, LeasePage, LeasePurge,
+    Acquire, Acquired, Answer, Ask, Asked, Fault, Finding, Interest, Lease, LeaseName, LeasePage, LeasePurge,
     LeaseStore, Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
     Watch, WatchEvent, Work,
 };
@@ -43,10 +43,6 @@ impl FlawedStore {
             cache: Arc::default(),
             caused: Arc::default(),
         }
-    }
-
-    async fn watch_for(&self, scope: &Scope, of: Of) -> Result<Box<dyn Watch>, StoreError> {
-        Ok(Box::new(FlawedWatch::start(self.clone(), scope, of).await?))
     }
 
     /// Another client of the same storage.
@@ -227,16 +223,15 @@ impl LeaseStore for FlawedStore {
         Box::pin(self.pass(move |defect, records, now_ms| defect.list(records, page, now_ms)))
     }
 
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        Box::pin(self.watch_for(scope, Of::Everything))
-    }
-
-    fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        Box::pin(self.watch_for(scope, Of::Ends))
-    }
-
-    fn watch_every_end<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        Box::pin(self.watch_for(scope, Of::EveryEnd))
+    fn watch<'a>(
+        &'a self,
+        scope: &'a Scope,
+        interest: Interest,
+    ) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        Box::pin(async move {
+            let watch = FlawedWatch::start(self.clone(), scope, interest).await?;
+            Ok(Box::new(watch) as Box<dyn Watch>)
+        })
     }
 
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {

@@ -2,7 +2,7 @@ use super::store::FlawedStore;
 use crate::model::Defect;
 use std::collections::VecDeque;
 use std::time::Duration;
-use tenure_core::{Answer, Change, LeaseStore, Scope, StoreError, Watch, WatchEvent};
+use tenure_core::{Answer, Change, Interest, LeaseStore, Scope, StoreError, Watch, WatchEvent};
 use tokio::time::{sleep, timeout};
 
 /// How long a watch that tells backwards waits for a second event.
@@ -15,33 +15,29 @@ const ON_ITS_WAY: Duration = Duration::from_millis(3);
 pub(super) struct FlawedWatch {
     store: FlawedStore,
     scope: Scope,
-    of: Of,
+    interest: Interest,
     sound: Option<Box<dyn Watch>>,
     swapped: VecDeque<WatchEvent>,
 }
 
-/// What whoever watches waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Of {
-    Everything,
-    Ends,
-    EveryEnd,
-}
-
 impl FlawedWatch {
-    pub(super) async fn start(store: FlawedStore, scope: &Scope, of: Of) -> Result<Self, StoreError> {
+    pub(super) async fn start(
+        store: FlawedStore,
+        scope: &Scope,
+        interest: Interest,
+    ) -> Result<Self, StoreError> {
         let watched = match store.defect {
             Defect::WatchIgnoresScope => Scope::Prefix(String::new()),
             _ => scope.clone(),
         };
         let sound = match store.defect {
             Defect::WatchStartsLate => None,
-            _ => Some(store.sound.watch(&watched).await?),
+            _ => Some(store.sound.watch(&watched, interest).await?),
         };
         Ok(Self {
             store,
             scope: watched,
-            of,
+            interest,
             sound,
             swapped: VecDeque::new(),
         })
@@ -50,7 +46,7 @@ impl FlawedWatch {
     async fn next_sound(&mut self) -> Result<WatchEvent, StoreError> {
         let watch = match &mut self.sound {
             Some(watch) => watch,
-            none @ None => none.insert(self.store.sound.watch(&self.scope).await?),
+            none @ None => none.insert(self.store.sound.watch(&self.scope, self.interest).await?),
         };
         watch.next().await
     }
@@ -61,8 +57,12 @@ impl FlawedWatch {
         };
         match self.store.defect {
             Defect::WatchMissesReleases => *change == Change::Vacated,
-            Defect::WatchOfEndsMissesReleases => self.of == Of::Ends && *change == Change::Vacated,
-            Defect::WatchOfEveryEndMissesFollowed => self.of == Of::EveryEnd && *change != Change::Asked,
+            Defect::WatchOfEndsMissesReleases => {
+                self.interest == Interest::Ends && *change == Change::Vacated
+            }
+            Defect::WatchOfEveryEndMissesFollowed => {
+                self.interest == Interest::EveryEnd && *change != Change::Asked
+            }
             Defect::WatchMissesWishes => *change == Change::Asked,
             Defect::WatchMissesRemovals => token.is_none(),
             Defect::WatchMissesOwnChanges => self.store.has_caused(event),

@@ -16,8 +16,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 use tenure_core::{
-    Acquire, Acquired, Ask, Asked, Durability, Fault, Finding, Lease, LeaseName, LeasePage, Page, Purge,
-    Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch,
+    Acquire, Acquired, Ask, Asked, Durability, Fault, Finding, Interest, Lease, LeaseName, LeasePage, Page,
+    Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch,
 };
 use tenure_remote::findings::{bad, good, warning};
 use tenure_remote::{OwnThread, PurgeRequests, Remote, Requests, lease_purge, lease_store};
@@ -304,7 +304,12 @@ impl Requests for Quorum {
         Quorum::examine(self).await
     }
 
-    async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
+    async fn watch(
+        self: &Arc<Self>,
+        thread: &OwnThread,
+        scope: Scope,
+        _interest: Interest,
+    ) -> Result<Box<dyn Watch>, StoreError> {
         let watch = QuorumWatch::open(self, thread, &scope).await?;
         Ok(Box::new(watch))
     }

@@ -182,6 +182,10 @@ impl LeaseStore for ModelStore {
 }
 
 impl LeasePurge for ModelStore {
+    fn notes_first(&self) -> bool {
+        false
+    }
+
     fn purge<'a>(&'a self, request: &'a Purge) -> Answer<'a, Result<Purged, StoreError>> {
         Box::pin(self.travel(|records, now_ms| records.clean_up(request, now_ms)))
     }

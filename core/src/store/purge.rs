@@ -98,9 +98,7 @@ pub trait LeasePurge: Send + Sync {
     /// Whether the system keeps no time by which a record could be called unused. Then a clean-up that [removes](Purging::Removes)
     /// notes what it finds unused for the first time, and a later one removes what has stayed so for long enough since: nothing
     /// goes at the first.
-    fn notes_first(&self) -> bool {
-        false
-    }
+    fn notes_first(&self) -> bool;
 
     /// Removes the unused records of one page, or says which they are. A page is bounded by what is looked at, so
     /// that no call keeps a store busy for long, whatever it holds.

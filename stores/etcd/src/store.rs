@@ -11,11 +11,11 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Fault, Finding, Interest, Lease, LeaseName, LeasePage, LeasePurge,
-    Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper,
-    TokenSource, Ttl, Watch, WatchSource,
+    Acquire, Acquired, Ask, Asked, Fault, Finding, Interest, Lease, LeaseName, LeasePage, Page, Purge,
+    Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl,
+    Watch, WatchSource,
 };
-use tenure_remote::{Deed, OwnThread, PurgeRequests, Remote, Requests, System};
+use tenure_remote::{Deed, OwnThread, PurgeRequests, Remote, Requests, System, lease_purge, lease_store};
 
 /// Most leases that one call renews or releases. A renewal of them all is three requests.
 const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
@@ -39,17 +39,8 @@ pub(crate) const SYSTEM: System = System {
 /// Answers can be awaited on any executor.
 pub struct EtcdStore(Remote<Site>);
 
-tenure_remote::lease_store!(EtcdStore);
-
-impl LeasePurge for EtcdStore {
-    fn notes_first(&self) -> bool {
-        true
-    }
-
-    fn purge<'a>(&'a self, request: &'a Purge) -> Answer<'a, Result<Purged, StoreError>> {
-        self.0.purge(request)
-    }
-}
+lease_store!(EtcdStore);
+lease_purge!(EtcdStore);
 
 impl EtcdStore {
     /// Connects by a URL: `etcd://[user:password@]host[:port][,host[:port]…][/prefix][?options]`, `etcds://` for TLS. Port
@@ -167,6 +158,8 @@ impl Requests for Site {
 }
 
 impl PurgeRequests for Site {
+    const NOTES_FIRST: bool = true;
+
     async fn purge(self: &Arc<Self>, request: &Purge) -> Result<Purged, StoreError> {
         Site::purge(self, request).await
     }

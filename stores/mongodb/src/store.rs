@@ -159,6 +159,8 @@ impl Requests for Site {
 lease_purge!(MongoStore);
 
 impl PurgeRequests for Site {
+    const NOTES_FIRST: bool = false;
+
     async fn purge(self: &Arc<Self>, request: &Purge) -> Result<Purged, StoreError> {
         self.at_ours(Deed::Write, Site::purge(self, request)).await
     }

@@ -149,6 +149,8 @@ impl Requests for Site {
 }
 
 impl PurgeRequests for Site {
+    const NOTES_FIRST: bool = false;
+
     async fn purge(self: &Arc<Self>, request: &Purge) -> Result<Purged, StoreError> {
         Site::purge(self, request).await
     }

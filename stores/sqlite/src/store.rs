@@ -208,6 +208,10 @@ impl LeaseStore for SqliteStore {
 }
 
 impl LeasePurge for SqliteStore {
+    fn notes_first(&self) -> bool {
+        false
+    }
+
     fn purge<'a>(&'a self, request: &'a Purge) -> Answer<'a, Result<Purged, StoreError>> {
         Box::pin(self.patiently(
             || format!("the clean-up of leases \"{}*\"", request.prefix.escape_debug()),

@@ -251,6 +251,10 @@ impl LeaseStore for FlawedStore {
 }
 
 impl LeasePurge for FlawedStore {
+    fn notes_first(&self) -> bool {
+        self.sound.notes_first()
+    }
+
     fn purge<'a>(&'a self, request: &'a Purge) -> Answer<'a, Result<Purged, StoreError>> {
         Box::pin(self.pass(move |defect, records, now_ms| defect.clean_up(records, request, now_ms)))
     }

@@ -316,6 +316,8 @@ impl Requests for Quorum {
 }
 
 impl PurgeRequests for Quorum {
+    const NOTES_FIRST: bool = false;
+
     async fn purge(self: &Arc<Self>, request: &Purge) -> Result<Purged, StoreError> {
         Quorum::purge(self, request).await
     }

@@ -159,6 +159,16 @@ pub(super) const ROWS: &[Wrong] = &[
         SUITE,
     ),
     row(
+        "what was given back is listed as held",
+        "L11",
+        "src/look.rs",
+        &[[
+            "Selection::Held => \" AND lease.released_at IS NULL\",",
+            "Selection::Held => \" AND lease.released_at IS NOT NULL\",",
+        ]],
+        SUITE,
+    ),
+    row(
         "a clean-up removes what was used a moment ago",
         "L13",
         "src/purge.rs",

@@ -20,14 +20,17 @@ use tokio_postgres::{Client, Config, Connection, Error, Socket};
 /// How long the addresses beside the one that is connected may take to say what they are of.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// What `initdb` gave it: standbys have their primary's, through restarts and promotions. And the process that says so.
-const ASKED: &str =
-    "SELECT system_identifier, pg_catalog.pg_backend_pid() AS process FROM pg_catalog.pg_control_system()";
+/// What `initdb` gave it: standbys have their primary's, through restarts and promotions. And the process that says so, and whether it
+/// is a standby.
+const ASKED: &str = "SELECT system_identifier, pg_catalog.pg_backend_pid() AS process, pg_catalog.pg_is_in_recovery() AS is_standby \
+                     FROM pg_catalog.pg_control_system()";
 
 /// What a statement says, before the number, that was to be of another cluster.
 const IS_OF_ANOTHER: &str = "another cluster: ";
 
 const WAY_OUT: &str = "name a primary and its standbys in the PostgreSQL URL";
+
+const GRANT: &str = "GRANT EXECUTE ON FUNCTION pg_control_system() to this role";
 
 /// That of whoever was connected to first. A host of another cluster is none of ours, however late it comes: as one that was set up
 /// anew, or an address that leads to another server since.
@@ -40,31 +43,55 @@ impl OneCluster {
         self.0.get().copied()
     }
 
-    /// Whether a host may be asked that has just been greeted: where the number is known, each has to say its own. All servers of a
-    /// cluster have the same rights, so that one of ours says it as the first one did.
+    /// Whether a connection may be used that has just been made: where the number is known, each host has to say its own. All servers
+    /// of a cluster have the same rights, so that one of ours says it as the first one did. The first that says it is ours.
     pub(crate) fn admit(&self, host: &str, told: Option<Told>) -> Result<(), String> {
-        match (told, self.number()) {
-            (None, Some(ours)) => Err(format!(
+        if let Some(told) = told {
+            let _known_before = self.0.get_or_init(|| told.cluster);
+        }
+        self.check(host, told.map(|told| told.cluster))
+    }
+
+    /// Whether a host may be of it, by what it has said, of whom nothing is learned. Why not, otherwise.
+    pub(crate) fn check(&self, host: &str, theirs: Option<i64>) -> Result<(), String> {
+        match (self.number(), theirs) {
+            (Some(ours), None) => Err(format!(
                 "{host} does not say which cluster it is of, and whoever was connected to first is of {ours}: another would have a \
-                 leader of its own; {WAY_OUT}, and GRANT EXECUTE ON FUNCTION pg_control_system() to this role where it was revoked"
+                 leader of its own; {WAY_OUT}, and {GRANT} where it was revoked"
             )),
-            (told, _) => self.check(host, told),
+            (Some(ours), Some(theirs)) if ours != theirs => Err(format!(
+                "{host} is of cluster {theirs}, and whoever was connected to first is of {ours}: each would have a leader of its own; \
+                 {WAY_OUT}, and start this process anew if the cluster was upgraded or restored as another"
+            )),
+            _ => Ok(()),
         }
     }
 
-    /// Whether a host may be of it, by what it has said, which is known from the first on that says so. Why not, otherwise.
-    pub(crate) fn check(&self, host: &str, told: Option<Told>) -> Result<(), String> {
-        let Some(Told { cluster: theirs, .. }) = told else {
-            return Ok(());
-        };
-        let ours = *self.0.get_or_init(|| theirs);
-        if ours == theirs {
-            return Ok(());
+    /// What is said of hosts that nobody is connected to, by what each has said. Nothing is learned of them: who is connected may be
+    /// of another cluster than they.
+    fn strangers(&self, hosts: &[(String, Option<Told>)]) -> Vec<String> {
+        if self.number().is_some() {
+            let checked = hosts
+                .iter()
+                .map(|(host, told)| self.check(host, told.map(|told| told.cluster)));
+            return checked.filter_map(Result::err).collect();
         }
-        Err(format!(
-            "{host} is of cluster {theirs}, and whoever was connected to first is of {ours}: each would have a leader of its own; \
-             {WAY_OUT}, and start this process anew if the cluster was upgraded or restored as another"
-        ))
+        let told: Vec<(&str, Told)> = hosts
+            .iter()
+            .filter_map(|(host, told)| Some((host.as_str(), (*told)?)))
+            .collect();
+        let one = told.first().map(|(_, first)| first.cluster);
+        let are_one = told.iter().all(|(_, told)| Some(told.cluster) == one);
+        // A standby may say it still where its primary does not any more: it has not met the REVOKE yet, and has no leader.
+        told.iter()
+            .filter(|(_, told)| !are_one || !told.is_standby)
+            .map(|(host, Told { cluster, .. })| {
+                format!(
+                    "{host} is of cluster {cluster}, and whoever was connected to first does not say which one it is of: if of \
+                     another, each would have a leader of its own; {WAY_OUT}, and {GRANT} on each of them"
+                )
+            })
+            .collect()
     }
 }
 
@@ -74,6 +101,8 @@ pub(crate) struct Told {
     pub(crate) cluster: i64,
     /// The process that has said so, which is not the one that greeted where a pooler stands between.
     pub(crate) process: Option<i32>,
+    /// Whether it follows another, and takes no writes.
+    is_standby: bool,
 }
 
 /// Has a server say which cluster it is of, on a connection that nobody drives yet. Nothing, where the role may not ask it, or the
@@ -101,6 +130,7 @@ pub(crate) async fn cluster_of<T: TlsStream + Unpin>(
             Some(Told {
                 cluster: row.try_get("system_identifier").ok()?,
                 process: row.try_get("process").ok(),
+                is_standby: row.try_get("is_standby").unwrap_or_default(),
             })
         })),
         Err(error) if !ends_connection(&error) && keeps_it_back(&error) => Ok(None),
@@ -119,7 +149,7 @@ pub(crate) fn bound_to(cluster: i64, statement: &str) -> String {
 }
 
 /// Which cluster has failed a statement that is [bound](bound_to) to ours.
-pub(crate) fn elsewhere(error: &Error) -> Option<Told> {
+pub(crate) fn elsewhere(error: &Error) -> Option<i64> {
     let answer = error.as_db_error()?;
     if *answer.code() != SqlState::INVALID_TEXT_REPRESENTATION {
         return None;
@@ -127,11 +157,7 @@ pub(crate) fn elsewhere(error: &Error) -> Option<Told> {
     // The server's words may be in any language, around what was no truth value.
     let (_, number) = answer.message().split_once(IS_OF_ANOTHER)?;
     let end = number.find(|character: char| !(character.is_ascii_digit() || character == '-'));
-    let cluster = number[..end.unwrap_or(number.len())].parse().ok()?;
-    Some(Told {
-        cluster,
-        process: None,
-    })
+    number[..end.unwrap_or(number.len())].parse().ok()
 }
 
 /// Whether it lacks the right, or the function (class 42), or has it for nobody (0A).
@@ -153,26 +179,25 @@ impl Dial {
         join_all(looks).await.into_iter().flatten().collect()
     }
 
-    /// What is said of each of these addresses that answers by then, and is of another cluster than the one that is connected.
+    /// What is said of each of these addresses that answers by then, and is of another cluster than the one that is connected, or may
+    /// be and takes writes.
     async fn strangers(&self, addresses: &[(usize, Config)], until: Instant) -> Vec<String> {
         let others = addresses
             .iter()
             .filter(|(host, config)| !self.is_latest(*host, config));
         let looks = others.map(async |(host, config)| {
             let greeted = timeout_at(until, self.greet(*host, config)).await;
-            let dialled = greeted.ok()?.ok()?;
-            let admitted = self.cluster.admit(&self.place_at(*host, config), dialled.told);
-            admitted.err()
+            Some((self.place_at(*host, config), greeted.ok()?.ok()?.told))
         });
-        join_all(looks).await.into_iter().flatten().collect()
+        let answered: Vec<_> = join_all(looks).await.into_iter().flatten().collect();
+        self.cluster.strangers(&answered)
     }
 
     /// Nothing where the server has said it.
     pub(crate) fn examine_cluster(&self) -> Option<Finding> {
         let detail = "the role may not ask which one it is: another at this address would not be noticed";
-        let repair = "GRANT EXECUTE ON FUNCTION pg_control_system() to it";
         let is_hidden = self.cluster.number().is_none();
-        is_hidden.then(|| warning("cluster", detail, repair))
+        is_hidden.then(|| warning("cluster", detail, GRANT))
     }
 
     /// # Errors

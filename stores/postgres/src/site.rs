@@ -135,7 +135,8 @@ impl Site {
             } else {
                 live.answered();
             }
-            if let Err(why) = self.dial.cluster.check(&self.place, elsewhere) {
+            if let Some(Err(why)) = elsewhere.map(|theirs| self.dial.cluster.check(&self.place, Some(theirs)))
+            {
                 let (fault, certainty) = (Fault::AnotherStore, Certainty::NotApplied);
                 return Err(deed.error(fault, certainty, subject, &self.place, why));
             }

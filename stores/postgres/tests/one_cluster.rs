@@ -1,9 +1,9 @@
 //! Hosts of one URL that are no primary and its standbys, and who may not ask what they are.
-use crate::common::{PATIENCE, Scratch, request, seconds, take};
+use crate::common::{PATIENCE, Scratch, renewal, request, seconds, take};
 use crate::exchanged::nothing_is_written_at;
 use tenure_conformance::asking::finding;
 use tenure_conformance::strangers::exchange;
-use tenure_core::{Fault, FenceError, LeaseStore as _, Verdict};
+use tenure_core::{Fault, FenceError, LeaseStore as _, Renewed, Verdict};
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::{FaultProxy, Postgres, eventually_async, in_one_of};
 
@@ -101,4 +101,66 @@ async fn server_that_may_not_say_its_cluster_is_refused_where_ours_is_known() {
     .await;
     assert!(refused.message.contains("GRANT EXECUTE"), "{refused}");
     nothing_is_written_at(&silent, &ours).await;
+}
+
+/// It says still what the primary keeps back since: by what it says, the primary in use is no stranger.
+#[tokio::test]
+async fn term_is_kept_beside_a_standby_of_postgres_that_has_not_met_a_revoke() {
+    let primary = Postgres::start().await.unwrap();
+    let scratch = Scratch::on(&primary.uri()).await;
+    let rights = "CREATE ROLE service LOGIN; GRANT USAGE ON SCHEMA {schema} TO service; \
+                  GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {schema} TO service";
+    scratch.sql(rights).await;
+    let standby = primary.standby().await.unwrap();
+    standby.execute("SELECT pg_wal_replay_pause()").await.unwrap();
+    let behind = Scratch::bare(&standby.uri());
+    eventually_async(PATIENCE, "a standby that stays behind", async || {
+        let state: String = behind.value("SELECT pg_get_wal_replay_pause_state()").await;
+        (state == "paused").then_some(())
+    })
+    .await;
+    scratch
+        .sql("REVOKE ALL ON FUNCTION pg_control_system() FROM PUBLIC")
+        .await;
+    let both = format!(
+        "postgres://service@{},{}/postgres",
+        primary.address(),
+        standby.address()
+    );
+    let store = PostgresStore::connect(&scratch.url_on(&both, "")).await.unwrap();
+    let job = request("job", "holder", seconds(300));
+    let token = take(&store, &job).await.token;
+    // On a connection that is made by now, after the standby was asked.
+    let renewed = store.renew(&[renewal(&job, token)]).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+}
+
+/// Each would lead where it is connected, and nobody could see it later: not even a host that says what it is is compared then.
+#[tokio::test]
+async fn primary_beside_a_postgres_that_does_not_say_its_cluster_is_refused() {
+    let (silent, other) = (Postgres::start().await.unwrap(), Postgres::shared().await);
+    let scratch = Scratch::on(&silent.uri()).await;
+    PostgresStore::init(&scratch.url_on(&other.uri(), ""))
+        .await
+        .unwrap();
+    let role = format!("of_{}", scratch.schema);
+    let rights = format!(
+        "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {0} TO {role}; GRANT ALL ON ALL TABLES IN SCHEMA {0} TO {role}",
+        scratch.schema
+    );
+    for uri in [silent.uri(), other.uri()] {
+        Postgres::execute_at(&uri, &rights).await.unwrap();
+    }
+    scratch
+        .sql("REVOKE ALL ON FUNCTION pg_control_system() FROM PUBLIC")
+        .await;
+    let both = format!(
+        "postgres://{role}@{},{}/postgres",
+        silent.address(),
+        other.address()
+    );
+    let both = scratch.url_on(&both, "");
+    let are_refused =
+        || async { is_refused(PostgresStore::connect(&both).await.err().map(FenceError::Store)) };
+    in_one_of(ROUNDS_MAX, "both hosts were taken", are_refused).await;
 }

@@ -229,7 +229,7 @@ impl Dial {
 
 #[cfg(test)]
 mod tests {
-    use super::LOOK_TIME_MAX;
+    use super::{LOOK_TIME_MAX, OneCluster, Told};
     use crate::connect::site;
     use crate::dial::Dial;
     use crate::url::StoreUrl;
@@ -256,6 +256,45 @@ mod tests {
         let mut config = dial(uri).url.hosts[0].clone();
         config.hostaddr(IpAddr::V4(address));
         config
+    }
+
+    /// Where the connected one keeps it back, a standby of the same cluster may say it still.
+    #[test]
+    fn hosts_of_postgres_that_nobody_is_connected_to_are_compared_and_teach_nothing() {
+        let told = |cluster, is_standby| {
+            let told = Told {
+                cluster,
+                process: None,
+                is_standby,
+            };
+            ("a host".to_owned(), Some(told))
+        };
+        let (primary, standby, silent) = (told(7, false), told(7, true), ("another".to_owned(), None));
+        let known = OneCluster::default();
+        known.admit("ours", primary.1).expect("the first");
+        let unknown = OneCluster::default();
+        for (hosts, of_known, of_unknown) in [
+            (vec![silent.clone()], 1, 0),
+            (vec![standby.clone(), silent.clone()], 1, 0),
+            (vec![standby.clone(), standby.clone()], 0, 0),
+            (vec![primary.clone()], 0, 1),
+            (vec![standby.clone(), primary.clone()], 0, 1),
+            (vec![standby.clone(), told(8, true)], 1, 2),
+        ] {
+            assert_eq!(
+                known.strangers(&hosts).len(),
+                of_known,
+                "{:?}",
+                known.strangers(&hosts)
+            );
+            assert_eq!(
+                unknown.strangers(&hosts).len(),
+                of_unknown,
+                "{:?}",
+                unknown.strangers(&hosts)
+            );
+            assert_eq!(unknown.number(), None);
+        }
     }
 
     /// Each process would lead at whichever it was connected to, as where names are looked up in turn.

@@ -26,7 +26,7 @@ fn sandbox(label: &str, server: &Postgres) -> Sandbox {
 /// Whose home is the sandbox, with these variables.
 fn command(sandbox: &Sandbox, variables: &[(&str, &str)], arguments: &[&str]) -> Command {
     let mut command = sandbox.command(arguments);
-    for variable in ["PGPASSWORD", "PGPASSFILE"] {
+    for variable in ["PGPASSWORD", "PGPASSFILE", "PGUSER", "PGDATABASE"] {
         command.env_remove(variable);
     }
     command
@@ -103,6 +103,45 @@ fn a_password_that_the_url_of_postgres_does_not_have_is_libpqs() {
     write(&file, &line_of(&server, ESCAPED), 0o400);
     let read = asked(&[("PGPASSFILE", &named)]);
     assert_eq!(read.code, 0, "{read:?}");
+}
+
+/// As `psql` takes it, so that one line of the file does for both.
+#[test]
+fn a_password_of_postgres_is_looked_for_by_the_user_whom_the_url_leaves_to_the_system() {
+    let server = server();
+    let sandbox = Sandbox::at(
+        "pg-no-user",
+        &format!("postgres://127.0.0.1:{}/postgres", server.port()),
+    );
+    let user = Command::new("id").arg("-un").output().unwrap();
+    let user = String::from_utf8(user.stdout).unwrap().trim_end().to_owned();
+    let roles =
+        format!("CREATE ROLE \"{user}\" SUPERUSER LOGIN PASSWORD '{SECRET}'; ALTER ROLE app SUPERUSER");
+    block_on(server.execute(&roles)).unwrap();
+    let home = sandbox.dir.join(".pgpass");
+    let line = |user: &str| format!("127.0.0.1:{}:postgres:{user}:{ESCAPED}\n", server.port());
+    let init = |variables: &[(&str, &str)]| ended(command(&sandbox, variables, &["store", "init"]));
+    write(&home, &line("app"), 0o600);
+    let refused = init(&[]);
+    assert_eq!(refused.code, 77, "{refused:?}");
+    assert!(
+        refused.stderr.contains(&format!("for user \"{user}\"")),
+        "{refused:?}"
+    );
+    let by_variable = init(&[("PGUSER", "app")]);
+    assert_eq!(by_variable.code, 0, "{by_variable:?}");
+
+    // A database that is not named is the variable's, and the line is for that.
+    let url = format!("postgres://app@127.0.0.1:{}", server.port());
+    let status = ["status", "--store", &url];
+    let elsewhere = ended(command(&sandbox, &[], &status));
+    assert_eq!(elsewhere.code, 77, "{elsewhere:?}");
+    let there = ended(command(&sandbox, &[("PGDATABASE", "postgres")], &status));
+    assert_eq!(there.code, 0, "{there:?}");
+
+    write(&home, &line(&user), 0o600);
+    let made = init(&[]);
+    assert_eq!(made.code, 0, "{made:?}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod fence;
 mod init;
 mod kept;
 mod lane;
+mod login;
 mod look;
 mod one_cluster;
 mod password;

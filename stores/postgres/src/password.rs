@@ -27,8 +27,8 @@ pub(crate) enum Origin {
     Variable,
     /// This file.
     File(PathBuf),
-    /// There is none: no file, or it has no line for this host, port, database and user.
-    Nowhere,
+    /// There is none: no file, or it has no line for this host, port, database and user, who is this.
+    Nowhere(String),
     /// There may be one in this file, which is not read, for this.
     Ignored(PathBuf, &'static str),
 }
@@ -41,8 +41,9 @@ impl fmt::Display for Origin {
             Self::Url => f.write_str("the password is that of the URL"),
             Self::Variable => f.write_str("the password is that of PGPASSWORD"),
             Self::File(path) => write!(f, "the password is from {}", shown(path)),
-            Self::Nowhere => f.write_str(
-                "there is none in the URL, in PGPASSWORD, or for this server in the password file",
+            Self::Nowhere(user) => write!(
+                f,
+                "there is none in the URL, in PGPASSWORD, or for user {user:?} at this host, port and database in the password file"
             ),
             Self::Ignored(path, why) => write!(f, "the password file {} is ignored: {why}", shown(path)),
         }
@@ -60,16 +61,17 @@ pub(crate) fn completed(config: &Config) -> (Config, Origin) {
         config.password(password.into_vec());
         return (config, Origin::Variable);
     }
+    let nowhere = Origin::Nowhere(config.get_user().unwrap_or_default().to_owned());
     let named = variable("PGPASSFILE").map(PathBuf::from);
     let Some(path) = named.or_else(|| Some(home_dir()?.join(".pgpass"))) else {
-        return (config, Origin::Nowhere);
+        return (config, nowhere);
     };
     let origin = match in_file(&path, &config) {
         Ok(Some(password)) => {
             config.password(password);
             Origin::File(path)
         }
-        Ok(None) => Origin::Nowhere,
+        Ok(None) => nowhere,
         Err(why) => Origin::Ignored(path, why),
     };
     (config, origin)

@@ -1,7 +1,9 @@
 //! The store's URL: libpq's, with a few options of ours in its query.
 
+use crate::login;
 use crate::schema::{SCHEMA, SCHEMA_BYTES_MAX};
 use crate::tls::Trust;
+use std::env::var_os;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -101,22 +103,22 @@ impl StoreUrl {
             ));
         }
         settle(&mut config);
-        let parsed = Self {
+        // An @ beyond the credentials is one that a password should have escaped: then host or database, which are shown,
+        // hold the rest of it.
+        let named = shown_hosts(&config) + config.get_dbname().unwrap_or_default();
+        let spilt = query.contains('@') || named.contains('@');
+        let is_one_line = !place(&config, &schema).contains(char::is_control);
+        if config.get_hosts().is_empty() || !is_one_line || spilt {
+            return Err(Self::unreadable());
+        }
+        login::complete(&mut config, |name| var_os(name), || whoami::username().ok())?;
+        Ok(Self {
             hosts: hosts(&config)?,
             config,
             trust,
             schema,
             listening,
-        };
-        // An @ beyond the credentials is one that a password should have escaped: then host or database, which are shown,
-        // hold the rest of it.
-        let named = shown_hosts(&parsed.config) + parsed.config.get_dbname().unwrap_or_default();
-        let spilt = query.contains('@') || named.contains('@');
-        let is_one_line = !parsed.place().contains(char::is_control);
-        if parsed.config.get_hosts().is_empty() || !is_one_line || spilt {
-            return Err(Self::unreadable());
-        }
-        Ok(parsed)
+        })
     }
 
     /// Hosts, database and schema, for people.

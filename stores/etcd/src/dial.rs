@@ -38,6 +38,7 @@ const PING_TIME_MAX: Duration = Duration::from_secs(3);
 const TLS: TlsWords = TlsWords {
     plain: "etcd:",
     roots: "ca=",
+    own: "renew it, or name one by cert= and key=",
 };
 
 /// The members, and how to connect to each.

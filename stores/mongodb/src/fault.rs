@@ -139,6 +139,7 @@ fn judge(error: &Error) -> (Fault, Certainty, String) {
 const TLS: TlsWords = TlsWords {
     plain: "tls=false",
     roots: "tlsCAFile=",
+    own: "renew it, or name one by tlsCertificateKeyFile=",
 };
 
 /// The driver's words before the servers that it may choose from; it has left out every one of the URL where they are missing.

@@ -70,6 +70,7 @@ fn broken(error: &IoError) -> String {
 const TLS: TlsWords = TlsWords {
     plain: "ssl-mode=disabled",
     roots: "ssl-ca=",
+    own: "renew it, or name one by ssl-cert= and ssl-key=",
 };
 
 /// Not in the driver's own words where they quote what was received.

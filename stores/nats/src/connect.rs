@@ -33,6 +33,7 @@ const DENIALS_WAITING_MAX: usize = 64;
 const TLS: TlsWords = TlsWords {
     plain: "nats:",
     roots: "ca=",
+    own: "renew it, or name one by cert= and key=",
 };
 
 /// The servers, and how connections to them are made.

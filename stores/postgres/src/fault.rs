@@ -78,6 +78,7 @@ pub(crate) const FREEZE: &str =
 pub(crate) const TLS: TlsWords = TlsWords {
     plain: "sslmode=disable",
     roots: "sslrootcert=",
+    own: "none can be named for PostgreSQL, so let this role in without (pg_hba.conf)",
 };
 
 /// What there is no room for: of what a statement of ours comes to, notifications, transaction ids, or rows that several have locked at

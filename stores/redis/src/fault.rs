@@ -93,6 +93,7 @@ fn judge(error: &RedisError) -> (Fault, Certainty, String) {
 const TLS: TlsWords = TlsWords {
     plain: "redis:",
     roots: "ca=",
+    own: "renew it, or name one by cert= and key=",
 };
 
 /// What a script is answered with whose user lacks the right to one of its commands, keys or channels: by Redis before

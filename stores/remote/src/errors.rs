@@ -81,7 +81,21 @@ pub struct TlsWords {
     pub plain: &'static str,
     /// By which a file of roots is named.
     pub roots: &'static str,
+    /// What to do where the server wants a certificate of ours, or another one.
+    pub own: &'static str,
 }
+
+/// What a server says of a certificate of ours, or of none, in the words of the library.
+const REFUSED_OURS: [&str; 8] = [
+    "CertificateExpired",
+    "CertificateRequired",
+    "CertificateRevoked",
+    "CertificateUnknown",
+    "BadCertificate",
+    "UnsupportedCertificate",
+    "UnknownCA",
+    "AccessDenied",
+];
 
 impl TlsWords {
     /// What to do about a server that is not there, or its certificate, which a foreign error is about: to be put behind its words,
@@ -89,10 +103,17 @@ impl TlsWords {
     #[must_use]
     pub fn way_out(self, error: impl Display) -> String {
         let why = error.to_string();
-        let Self { plain, roots } = self;
+        let Self { plain, roots, own } = self;
         let says = |words: &[&str]| words.iter().any(|word| why.contains(word));
+        // An alert is the other side's verdict: what it says of a certificate, it says of ours.
+        if says(&["received fatal alert"]) && says(&REFUSED_OURS) {
+            format!("; the server does not take our certificate, or wants one: {own}")
+        } else if says(&["InvalidContentType"]) {
+            format!(
+                "; the other side does not speak TLS: name the port where it does, or say {plain} where that is meant"
+            )
         // In the words of the library, which reads no certificate of the first version, also where nobody asks whose it is.
-        if says(&["UnsupportedCertVersion"]) {
+        } else if says(&["UnsupportedCertVersion"]) {
             format!(
                 "; the server's certificate is of version 1 of X.509: make one of version 3 (with a subjectAltName), or say {plain}"
             )
@@ -129,4 +150,44 @@ pub fn line(text: impl Display) -> String {
 #[must_use]
 pub fn lease_subject(name: &LeaseName) -> String {
     format!("lease \"{name}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TlsWords;
+
+    /// The words are the library's, for which no error can be made but by its connections.
+    #[test]
+    fn certificate_is_to_be_renewed_by_whose_it_is() {
+        let words = TlsWords {
+            plain: "plain",
+            roots: "roots",
+            own: "renew ours",
+        };
+        for (error, way_out) in [
+            (
+                "invalid peer certificate: Expired",
+                "; renew the server's certificate",
+            ),
+            (
+                "invalid peer certificate: certificate expired: verified at time 2",
+                "; renew the server's certificate",
+            ),
+            ("received fatal alert: CertificateExpired", ": renew ours"),
+            ("received fatal alert: CertificateRequired", ": renew ours"),
+            ("received fatal alert: UnknownCA", ": renew ours"),
+            ("received fatal alert: ProtocolVersion", ""),
+            ("invalid peer certificate: UnknownIssuer", "by roots"),
+            (
+                "received corrupt message of type InvalidContentType",
+                "say plain where that is meant",
+            ),
+        ] {
+            let told = words.way_out(error);
+            assert!(
+                told.ends_with(way_out) && told.is_empty() == way_out.is_empty(),
+                "{error}: {told}"
+            );
+        }
+    }
 }

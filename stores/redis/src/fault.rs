@@ -86,6 +86,12 @@ fn judge(error: &RedisError) -> (Fault, Certainty, String) {
         ErrorKind::InvalidClientConfig | ErrorKind::Client => (Fault::Invalid, NotApplied, told()),
         ErrorKind::Io if error.is_timeout() => (Fault::TimedOut, Unknown, told()),
         ErrorKind::Io => (Fault::Unreachable, Unknown, TLS.connection_failed(error)),
+        // Not in the driver's words, which quote what was received.
+        ErrorKind::Parse => (
+            Fault::Unreachable,
+            Unknown,
+            "the other side does not speak Redis' protocol; check host and port".to_owned(),
+        ),
         _ => (Fault::Internal, Unknown, told()),
     }
 }
@@ -119,6 +125,11 @@ fn by_code(code: &str, told: &str) -> (Fault, Certainty, String) {
             Fault::Unauthenticated,
             NotApplied,
             format!("{told} ({code}); check user and password"),
+        ),
+        "DENIED" => (
+            Fault::Unauthenticated,
+            NotApplied,
+            format!("{told} ({code}); have the server ask for a password, and name it in the URL"),
         ),
         "NOPERM" => (
             Fault::Forbidden,

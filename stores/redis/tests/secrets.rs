@@ -3,6 +3,9 @@
 use crate::common::refused;
 use tenure_core::Fault;
 use tenure_testkit::{RedisBuild, RedisOptions, RedisServer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 #[tokio::test]
 async fn urls_that_cannot_be_read_are_refused_without_their_password() {
@@ -79,25 +82,59 @@ async fn server_without_hello_is_refused_without_the_password() {
     }
 }
 
-/// Not a real server, as none says so today: what a proxy or a later server quotes has other words around it.
-#[tokio::test]
-async fn answer_that_repeats_the_password_is_not_told() {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a port");
+/// The URL of somebody who answers this, whatever is asked, until the task is aborted.
+async fn answers(answer: &[u8]) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
+    let answer = answer.to_vec();
     let answering = tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut asked = [0; 1_024];
             while stream.read(&mut asked).await.is_ok_and(|length| length > 0) {
-                let answer = b"-ERR cannot read: HELLO 3 AUTH user hunter2 \r\n";
-                stream.write_all(answer).await.unwrap_or_default();
+                stream.write_all(&answer).await.unwrap_or_default();
             }
         }
     });
+    (format!("redis://{address}"), answering)
+}
+
+/// Not a real server, as none says so today: what a proxy or a later server quotes has other words around it.
+#[tokio::test]
+async fn answer_that_repeats_the_password_is_not_told() {
+    let (url, answering) = answers(b"-ERR cannot read: HELLO 3 AUTH user hunter2 \r\n").await;
+    let address = url.trim_start_matches("redis://");
     let error = refused(&format!("redis://user:hunter2@{address}")).await;
-    assert!(error.message.contains(&address.to_string()), "{error}");
+    assert!(error.message.contains(address), "{error}");
     assert!(error.message.contains("HELLO"), "{error}");
+    answering.abort();
+}
+
+/// Whoever has named the wrong port has it told so, and not that Tenure failed.
+#[tokio::test]
+async fn server_of_another_kind_is_none_of_redis() {
+    for greeting in [
+        "HTTP/1.1 400 Bad Request\r\n\r\n",
+        "INFO {\"server_id\":\"N\",\"version\":\"2.11.0\"}\r\n",
+        "J\0\0\0\n9.7.0\0",
+    ] {
+        let (url, answering) = answers(greeting.as_bytes()).await;
+        let error = refused(&url).await;
+        assert_eq!(error.fault, Fault::Unreachable, "{greeting}: {error}");
+        assert!(
+            error.message.contains("check host and port"),
+            "{greeting}: {error}"
+        );
+        answering.abort();
+    }
+}
+
+/// Not a real server, as that says so on no loopback.
+#[tokio::test]
+async fn protected_mode_of_redis_is_a_login_that_is_refused() {
+    let denied = b"-DENIED Redis is running in protected mode because protected mode is enabled and no password is set\r\n";
+    let (url, answering) = answers(denied).await;
+    let error = refused(&url).await;
+    assert_eq!(error.fault, Fault::Unauthenticated, "{error}");
+    assert!(error.message.contains("ask for a password"), "{error}");
     answering.abort();
 }

@@ -93,7 +93,7 @@ fn security(scheme: &str, query: &str) -> Result<Security, StoreError> {
         "etcds" => true,
         _ => return Err(unreadable()),
     };
-    files.check("etcd", is_encrypted, "etcds")?;
+    files.check("etcd", is_encrypted, "write etcds://")?;
     Ok(match is_encrypted {
         true => Security::Tls(files),
         false => Security::Plain,

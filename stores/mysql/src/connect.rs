@@ -26,7 +26,7 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 impl MysqlStore {
     /// Opens the store of a URL: `mysql://user:password@host:port/database`, or the same with `mariadb://`.
     ///
-    /// It knows the options `ssl-mode=` and `ssl-ca=`; see the README. The tables must have been [set up](Self::init).
+    /// It knows the options `ssl-mode=`, `ssl-ca=`, `ssl-cert=` and `ssl-key=`; see the README. The tables must have been [set up](Self::init).
     ///
     /// # Errors
     /// [`StoreError`], not applied, after 5 s at most, and without the password: [`Fault::Invalid`] for a URL that cannot

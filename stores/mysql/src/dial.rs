@@ -7,9 +7,10 @@ use crate::one_store::OneStore;
 use crate::session::{Session, farewell};
 use crate::short::ShortWay;
 use crate::url::{Encryption, StoreUrl};
-use mysql_async::{Conn, DriverError, Error, OptsBuilder, SslOpts};
+use mysql_async::{ClientIdentity, Conn, DriverError, Error, OptsBuilder, SslOpts};
 use rustls::crypto::{CryptoProvider, ring};
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tenure_core::{Fault, StoreError};
@@ -194,11 +195,14 @@ impl Dial {
         if CryptoProvider::get_default().is_none() {
             let _chosen_meanwhile = ring::default_provider().install_default();
         }
-        let roots = self.url.roots.iter().map(|path| path.clone().into()).collect();
+        let files = &self.url.files;
+        let file = |path: &Path| path.to_path_buf().into();
+        let identity = files.identity();
         Some(
             SslOpts::default()
-                .with_root_certs(roots)
-                .with_disable_built_in_roots(self.url.roots.is_some())
+                .with_root_certs(files.roots().map(file).into_iter().collect())
+                .with_disable_built_in_roots(files.roots().is_some())
+                .with_client_identity(identity.map(|(own, key)| ClientIdentity::new(file(own), file(key))))
                 .with_danger_accept_invalid_certs(anybody)
                 .with_danger_skip_domain_validation(anybody),
         )

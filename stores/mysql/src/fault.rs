@@ -90,6 +90,11 @@ fn by_driver(error: &DriverError) -> (Fault, Certainty, String) {
              mysql_native_password"
                 .to_owned(),
         ),
+        DriverError::NoKeyFound => (
+            Fault::Unreachable,
+            Certainty::NotApplied,
+            "the file that ssl-key= names holds no private key any more".to_owned(),
+        ),
         DriverError::ConnectionClosed => (
             Fault::Unreachable,
             Certainty::Unknown,
@@ -132,7 +137,19 @@ fn by_answer(answer: &ServerError) -> (Fault, Certainty, String) {
                 "{told}; set log_bin_trust_function_creators, or have somebody with SUPER guard the table"
             ),
         ),
-        1045 | 1130 | 1524 | 1698 | 1820 | 1862 | 3118 | 4151 => {
+        // The same words for whoever does not come as the account demands it.
+        1045 => refused(
+            Fault::Unauthenticated,
+            format!(
+                "{told}; check user and password, and whether the account requires TLS (ssl-mode=required) or a certificate \
+                 (ssl-cert= and ssl-key=)"
+            ),
+        ),
+        3159 => refused(
+            Fault::Unauthenticated,
+            format!("{told}; say ssl-mode=required, or verify-identity"),
+        ),
+        1130 | 1524 | 1698 | 1820 | 1862 | 3118 | 4151 => {
             refused(Fault::Unauthenticated, format!("{told}; check user and password"))
         }
         1049 => refused(

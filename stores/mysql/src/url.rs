@@ -1,8 +1,7 @@
 //! The store's URL.
 
-use std::path::PathBuf;
 use tenure_core::{Fault, StoreError};
-use tenure_remote::read_certificates;
+use tenure_remote::TlsFiles;
 use tenure_remote::url::{self, split_scheme};
 
 /// Where MySQL and MariaDB listen.
@@ -34,8 +33,8 @@ pub(crate) struct StoreUrl {
     pub(crate) database: String,
     /// `ssl-mode=`.
     pub(crate) encryption: Encryption,
-    /// `ssl-ca=`: a PEM file of roots; Mozilla's where it is absent.
-    pub(crate) roots: Option<PathBuf>,
+    /// `ssl-ca=`, a PEM file of roots, Mozilla's where it is absent; `ssl-cert=` and `ssl-key=`. They are read anew for each connection.
+    pub(crate) files: TlsFiles,
 }
 
 impl StoreUrl {
@@ -71,7 +70,7 @@ impl StoreUrl {
             Some((user, password)) => (Some(decoded(user)?), Some(decoded(password)?)),
             None => (None, None),
         };
-        let (encryption, roots) = options(query)?;
+        let (encryption, files) = options(query)?;
         Ok(Self {
             host,
             port,
@@ -79,7 +78,7 @@ impl StoreUrl {
             password,
             database,
             encryption,
-            roots,
+            files,
         })
     }
 
@@ -117,12 +116,11 @@ fn host_and_port(text: &str) -> Result<(String, u16), StoreError> {
     Ok((host.to_owned(), port))
 }
 
-fn options(query: &str) -> Result<(Encryption, Option<PathBuf>), StoreError> {
-    let (mut mode, mut roots) = (None, None);
+fn options(query: &str) -> Result<(Encryption, TlsFiles), StoreError> {
+    let (mut mode, mut files) = (None, TlsFiles::with_prefix("ssl-"));
     for option in query.split('&').filter(|option| !option.is_empty()) {
         match option.split_once('=') {
             Some(("ssl-mode", _)) if mode.is_some() => return Err(twice("ssl-mode")),
-            Some(("ssl-ca", _)) if roots.is_some() => return Err(twice("ssl-ca")),
             Some(("ssl-mode", text)) => {
                 mode = Some(match text {
                     "disabled" => Encryption::Disabled,
@@ -137,7 +135,7 @@ fn options(query: &str) -> Result<(Encryption, Option<PathBuf>), StoreError> {
                     }
                 });
             }
-            Some(("ssl-ca", path)) => roots = Some(certificates(PathBuf::from(decoded(path)?))?),
+            Some((name, path)) if files.take("MySQL", name, &decoded(path)?)? => {}
             _ => {
                 let name = option.split('=').next().unwrap_or_default();
                 let shown = match KNOWN_ELSEWHERE.contains(&name) {
@@ -146,23 +144,27 @@ fn options(query: &str) -> Result<(Encryption, Option<PathBuf>), StoreError> {
                     false => "that is none".to_owned(),
                 };
                 return Err(invalid(&format!(
-                    "the MySQL URL has an option {shown}; ssl-mode and ssl-ca are known; percent-encode special characters (such \
-                     as @ : / ? %) in user and password"
+                    "the MySQL URL has an option {shown}; ssl-mode, ssl-ca, ssl-cert and ssl-key are known; percent-encode \
+                     special characters (such as @ : / ? %) in user and password"
                 )));
             }
         }
     }
     let mode = mode.unwrap_or(Encryption::Preferred);
-    Ok(match (mode, &roots) {
-        // Whoever names roots wants them used.
-        (Encryption::Preferred | Encryption::Required, Some(_)) => (Encryption::VerifyIdentity, roots),
-        (Encryption::Disabled, Some(_)) => {
-            return Err(invalid(
-                "the MySQL URL names roots by ssl-ca, and says ssl-mode=disabled: leave one of them out",
-            ));
-        }
-        _ => (mode, roots),
-    })
+    files.check(
+        "MySQL",
+        mode != Encryption::Disabled,
+        "leave ssl-mode=disabled out",
+    )?;
+    // The driver reads them again.
+    drop(files.read()?);
+    // Whoever names files wants them used.
+    let mode = match mode {
+        Encryption::Preferred | Encryption::Required if files.roots().is_some() => Encryption::VerifyIdentity,
+        Encryption::Preferred if files.identity().is_some() => Encryption::Required,
+        _ => mode,
+    };
+    Ok((mode, files))
 }
 
 /// Nobody could say which of the two counts.
@@ -173,22 +175,14 @@ fn twice(option: &str) -> StoreError {
 }
 
 /// Options of other programs, which a message may name.
-const KNOWN_ELSEWHERE: [&str; 8] = [
+const KNOWN_ELSEWHERE: [&str; 6] = [
     "socket",
     "compression",
-    "ssl-cert",
-    "ssl-key",
     "sslmode",
     "require_ssl",
     "verify_ca",
     "pool_max",
 ];
-
-/// The driver reads it again.
-fn certificates(path: PathBuf) -> Result<PathBuf, StoreError> {
-    read_certificates("ssl-ca", &path)?;
-    Ok(path)
-}
 
 fn decoded(text: &str) -> Result<String, StoreError> {
     url::decoded(text).ok_or_else(|| invalid("a part of the MySQL URL is not UTF-8"))

@@ -417,7 +417,7 @@ async fn encryption_of_mysql_is_used_and_verified_where_that_is_asked_for() {
     }
     for (host, options, way_out) in [
         // The server refuses who does not encrypt; another name than the certificate's; a root that did not sign it.
-        ("127.0.0.1", "ssl-mode=disabled", ""),
+        ("127.0.0.1", "ssl-mode=disabled", "ssl-mode=required"),
         ("127.0.0.1", verified.as_str(), "name the host"),
         ("localhost", "ssl-mode=verify-ca", "by ssl-ca="),
     ] {
@@ -438,6 +438,14 @@ async fn encryption_of_mysql_is_used_and_verified_where_that_is_asked_for() {
         assert_eq!(error.fault, Fault::Invalid, "{error}");
         assert!(error.message.contains("ssl-ca"), "{error}");
     }
+    // Whoever does not encrypt is a login that is refused here, too: by another number from MySQL.
+    server
+        .execute("SET GLOBAL require_secure_transport = ON")
+        .await
+        .unwrap();
+    let error = refused(&at("127.0.0.1", "ssl-mode=disabled")).await;
+    assert_eq!(error.fault, Fault::Unauthenticated, "{error}");
+    assert!(error.message.contains("ssl-mode=required"), "{error}");
     let plain = Mariadb::shared().await;
     let error = refused(&format!(
         "mysql://root@{}/mysql?ssl-mode=required",

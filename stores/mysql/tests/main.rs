@@ -1,6 +1,7 @@
 //! The tests of this crate: one program, whose files wait side by side and are linked once.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod certificates;
 mod clean_up;
 mod common;
 mod conformance;

@@ -87,7 +87,9 @@ impl StoreUrl {
                 parsed.set(key, value)?;
             }
         }
-        parsed.tls.check("NATS", security == Security::Tls, "nats+tls")?;
+        parsed
+            .tls
+            .check("NATS", security == Security::Tls, "write nats+tls://")?;
         Ok(parsed)
     }
 

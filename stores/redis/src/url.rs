@@ -72,7 +72,9 @@ impl StoreUrl {
         };
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
         let options = Options::parse(query)?;
-        options.tls.check("Redis", security == Security::Tls, "rediss")?;
+        options
+            .tls
+            .check("Redis", security == Security::Tls, "write rediss://")?;
         let for_sentinels = options.primary.is_some() || options.sentinel_credentials.is_some();
         let (set, port) = match kind {
             // A sentinel taken for a server would keep leases that nobody else finds.

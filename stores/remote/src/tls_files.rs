@@ -40,6 +40,8 @@ const PRIVATE_KEY: Pem = Pem {
 /// Whom an encrypted connection trusts, and as whom it is made.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct TlsFiles {
+    /// What stands before the names of the options.
+    prefix: &'static str,
     roots: Option<PathBuf>,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
@@ -54,15 +56,24 @@ pub struct TlsParts {
 }
 
 impl TlsFiles {
+    /// None yet, of a URL in which this stands before the names of the options, as `ssl-`.
+    #[must_use]
+    pub fn with_prefix(prefix: &'static str) -> Self {
+        Self {
+            prefix,
+            ..Self::default()
+        }
+    }
+
     /// Takes an option of a URL of `system`, decoded, if it is one of these. Whether it was.
     ///
     /// # Errors
     /// [`Fault::Invalid`], not applied: it names no file, or stands there twice.
     pub fn take(&mut self, system: &str, option: &str, value: &str) -> Result<bool, StoreError> {
-        let place = match option {
-            "ca" => &mut self.roots,
-            "cert" => &mut self.certificate,
-            "key" => &mut self.key,
+        let place = match option.strip_prefix(self.prefix) {
+            Some("ca") => &mut self.roots,
+            Some("cert") => &mut self.certificate,
+            Some("key") => &mut self.key,
             _ => return Ok(false),
         };
         if value.is_empty() {
@@ -79,20 +90,21 @@ impl TlsFiles {
         Ok(true)
     }
 
-    /// Refuses files that are of no use: for connections that are not encrypted, and a certificate without its key. `encrypted` is
-    /// the scheme of those that are.
+    /// Refuses files that are of no use: for connections that are not encrypted, and a certificate without its key. `way_out`
+    /// is what has them encrypted.
     ///
     /// # Errors
     /// [`Fault::Invalid`], not applied.
-    pub fn check(&self, system: &str, is_encrypted: bool, encrypted: &str) -> Result<(), StoreError> {
-        if !is_encrypted && *self != Self::default() {
+    pub fn check(&self, system: &str, is_encrypted: bool, way_out: &str) -> Result<(), StoreError> {
+        let prefix = self.prefix;
+        if !is_encrypted && *self != Self::with_prefix(prefix) {
             return Err(invalid(format!(
-                "ca, cert and key in the {system} URL are for TLS; write {encrypted}://"
+                "{prefix}ca, {prefix}cert and {prefix}key in the {system} URL are for TLS; {way_out}"
             )));
         }
         if self.certificate.is_some() != self.key.is_some() {
             return Err(invalid(format!(
-                "cert and key in the {system} URL belong together; give both, or neither"
+                "{prefix}cert and {prefix}key in the {system} URL belong together; give both, or neither"
             )));
         }
         Ok(())
@@ -115,11 +127,12 @@ impl TlsFiles {
     /// # Errors
     /// [`Fault::Invalid`], not applied: one cannot be read, or holds nothing of its kind.
     pub fn read(&self) -> Result<TlsParts, StoreError> {
+        let named = |option: &str| format!("{}{option}", self.prefix);
         let identity = |(certificate, key)| {
-            let key = read("key", key, &PRIVATE_KEY)?;
-            Ok((read_certificates("cert", certificate)?, key))
+            let key = read(&named("key"), key, &PRIVATE_KEY)?;
+            Ok((read_certificates(&named("cert"), certificate)?, key))
         };
-        let roots = self.roots().map(|path| read_certificates("ca", path));
+        let roots = self.roots().map(|path| read_certificates(&named("ca"), path));
         Ok(TlsParts {
             roots: roots.transpose()?,
             identity: self.identity().map(identity).transpose()?,

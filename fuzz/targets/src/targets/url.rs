@@ -35,6 +35,8 @@ pub const TARGET: Target = Target {
         "mariadb://",
         "ssl-mode=",
         "ssl-ca=",
+        "ssl-cert=",
+        "ssl-key=",
         "nats://",
         "nats+tls://",
         "sqlite:",
@@ -128,6 +130,8 @@ fn with_password(choices: &mut Choices<'_>) {
             "primary=",
             "schema=",
             "ssl-ca=",
+            "ssl-cert=",
+            "ssl-key=",
             "replicas=",
             "rateErrorPpm=",
         ]

@@ -20,6 +20,7 @@ mod observed_last_written;
 mod observed_repeated;
 mod observed_rounds;
 mod observed_store;
+mod releasing;
 mod rename;
 mod search;
 mod shown;

@@ -42,9 +42,9 @@ impl Agenda {
     }
 
     /// The soonest that the engine must wake for, beside what waits for something else.
-    pub(super) fn next_wake(&self, waiting: Option<Due>) -> Option<Wake> {
+    pub(super) fn next_wake(&self, waits: impl Fn(Due) -> bool) -> Option<Wake> {
         let wake = |due: Due| {
-            let why = due.wakes().filter(|_| Some(due) != waiting)?;
+            let why = due.wakes().filter(|_| !waits(due))?;
             let ((at, _), _) = self.0[due as usize].first_key_value()?;
             Some(Wake { at: *at, why })
         };

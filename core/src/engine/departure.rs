@@ -37,6 +37,7 @@ impl Engine {
             request: None,
             next_at: now,
             give_up_at: left.give_up_at,
+            has_failed: false,
             unresolved: left.is_doubtful,
             then: None,
         };
@@ -74,13 +75,28 @@ impl Engine {
             Ok(Released::Vacated) => Departure::Answered(Released::Vacated),
             Ok(Released::NotYours(lease)) => not_ours(name, unresolved, lease),
             Err(error) if now.after(retry_every) < leaving.give_up_at && !error.fault.is_final() => {
+                leaving.has_failed = true;
                 leaving.unresolved |= error.certainty == Certainty::Unknown;
                 leaving.next_at = now.after(retry_every);
                 return;
             }
             Err(error) => Departure::Unconfirmed { error, remaining },
         };
-        let then = leaving.then.take();
+        self.depart(now, name, departure, actions);
+    }
+
+    /// The release is done: nothing is left, and whoever waits for the lease campaigns for it.
+    pub(super) fn depart(
+        &mut self,
+        now: Moment,
+        name: &LeaseName,
+        departure: Departure,
+        actions: &mut Actions,
+    ) {
+        let Some(Seat::Departure(leaving)) = self.seats.get_mut(name) else {
+            return;
+        };
+        let (token, then) = (leaving.token, leaving.then.take());
         self.seats.remove(name);
         actions.events.push(Event::Departed {
             name: name.clone(),

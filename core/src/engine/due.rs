@@ -18,18 +18,21 @@ pub(super) enum Due {
     Renewal,
     /// Its campaign makes an attempt.
     Attempt,
-    /// Its term is released, or what an attempt left is looked for.
-    Departure,
+    /// Its term is released.
+    Release,
+    /// What an attempt left is looked for.
+    Look,
 }
 
 impl Due {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Deadline,
         Self::Doubt,
         Self::Stuck,
         Self::Renewal,
         Self::Attempt,
-        Self::Departure,
+        Self::Release,
+        Self::Look,
     ];
 
     /// Why an engine wakes for it; `None` if it waits for something else to wake the engine.
@@ -41,7 +44,7 @@ impl Due {
             Self::Stuck => None,
             Self::Renewal => Some(WakeReason::Renewal),
             Self::Attempt => Some(WakeReason::Attempt),
-            Self::Departure => Some(WakeReason::Departure),
+            Self::Release | Self::Look => Some(WakeReason::Departure),
         }
     }
 }
@@ -68,13 +71,10 @@ impl Dues {
             }
             Seat::Term(term) => dues.of_term(term, grace),
             Seat::Departure(leaving) => {
-                dues.set(
-                    Due::Departure,
-                    leaving.request.is_none().then_some(leaving.next_at),
-                );
+                dues.set(Due::Release, leaving.request.is_none().then_some(leaving.next_at));
             }
             Seat::Search(search) => {
-                dues.set(Due::Departure, search.request.is_none().then_some(search.next_at));
+                dues.set(Due::Look, search.request.is_none().then_some(search.next_at));
             }
         }
         dues

@@ -3,7 +3,7 @@
 use super::due::Due;
 use super::seat::Seat;
 use super::{Actions, Engine, Event, Kind, Operation, RequestId};
-use crate::{Acquire, LeaseName, Moment, Release, Renew};
+use crate::{Acquire, LeaseName, Moment, Renew};
 
 /// A due renewal takes along every other one that is due within this part of the renewal interval, so that
 /// many leases need few calls.
@@ -182,33 +182,8 @@ impl Engine {
         }
     }
 
-    fn release_due_departures(&mut self, now: Moment, actions: &mut Actions) {
-        let incarnation = self.candidate.incarnation;
-        let mut due: Vec<Release> = Vec::new();
-        for name in self.seats.due(&[Due::Departure], now) {
-            if let Some(Seat::Departure(leaving)) = self.seats.get(&name) {
-                let (token, attempt) = (leaving.token, leaving.attempt);
-                due.push(Release {
-                    name,
-                    incarnation,
-                    token,
-                    attempt,
-                });
-            }
-        }
-        for batch in due.chunks(self.batch_max.get()) {
-            let names: Vec<LeaseName> = batch.iter().map(|release| release.name.clone()).collect();
-            let operation = Operation::Release(batch.to_vec());
-            let id = self.send(now, Kind::Release, names.clone(), None, operation, actions);
-            self.mark_sent(&names, id);
-        }
-    }
-
     fn look_for_due_searches(&mut self, now: Moment, actions: &mut Actions) {
-        for name in self.seats.due(&[Due::Departure], now) {
-            if !matches!(self.seats.get(&name), Some(Seat::Search(_))) {
-                continue;
-            }
+        for name in self.seats.due(&[Due::Look], now) {
             let names = vec![name.clone()];
             let id = self.send(
                 now,
@@ -222,7 +197,7 @@ impl Engine {
         }
     }
 
-    fn mark_sent(&mut self, names: &[LeaseName], id: RequestId) {
+    pub(super) fn mark_sent(&mut self, names: &[LeaseName], id: RequestId) {
         for name in names {
             match self.seats.get_mut(name) {
                 Some(Seat::Campaign(campaign)) => campaign.request = Some(id),

@@ -10,6 +10,7 @@ mod heart;
 mod heir;
 mod hint;
 mod input;
+mod releasing;
 mod rename;
 mod requests;
 mod search;
@@ -45,7 +46,8 @@ use std::time::Duration;
 /// - At the deadline authority is gone without any reply. "Another holder seen" ends a term at once, "no
 ///   answer" at the deadline, and an error never ends an election, unless an operator must act first.
 /// - Of the renewals that are due at once, twelve requests are under way at most; the longest due go first, and
-///   the rest follows as answers or time-outs come, each counted from when it was sent itself.
+///   the rest follows as answers or time-outs come, each counted from when it was sent itself. So it is with
+///   releases, which are for 250 leases at most at a time.
 /// - Every campaign has a new attempt, so that no token is taken up again after its release was sent.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Engine {
@@ -335,11 +337,17 @@ impl Engine {
     /// When to wake, and why: the soonest of everything that is awaited.
     fn next_wake(&mut self) -> Option<Wake> {
         let requests = self.in_flight.next_wake();
-        // While every place is taken, renewals wait for an answer or a time-out.
-        let waiting = (self.in_flight.places_for_renewals() == 0).then_some(Due::Renewal);
+        // While every place is taken, they wait for an answer or a time-out.
+        let renewals_wait = self.in_flight.places_for_renewals() == 0;
+        let releases_wait = self.in_flight.places_for_releases() == 0;
+        let waits = |due| match due {
+            Due::Renewal => renewals_wait,
+            Due::Release => releases_wait,
+            Due::Deadline | Due::Doubt | Due::Stuck | Due::Attempt | Due::Look => false,
+        };
         self.seats
             .agenda()
-            .next_wake(waiting)
+            .next_wake(waits)
             .into_iter()
             .chain(requests)
             .min()

@@ -177,6 +177,7 @@ fn rename_leaving(leaving: &mut Leaving, names: &mut impl Rename) {
         request,
         next_at,
         give_up_at,
+        has_failed: _,
         unresolved: _,
         then: _,
     } = leaving;

@@ -19,6 +19,10 @@ pub(super) struct Requests {
     time_outs: BTreeSet<(Moment, RequestId)>,
     /// How many of them renew.
     renewals: usize,
+    /// How many of them release.
+    releases: usize,
+    /// How many leases those release.
+    releasing: usize,
 }
 
 /// Most requests under way at once that renew.
@@ -31,10 +35,26 @@ pub(super) struct Requests {
 /// within two fifths of the ttl, before the doubt of any of its leases (half of the ttl after their renewal was due).
 pub(super) const RENEWALS_IN_FLIGHT_MAX: usize = 12;
 
+/// Most requests under way at once that release.
+///
+/// Who drops a thousand guards has each of them released by itself, and would take every connection of the store from
+/// the renewals of what is kept. The first few go at once; what comes while they are under way goes together.
+pub(super) const RELEASES_IN_FLIGHT_MAX: usize = 12;
+
+/// Most leases at once that requests under way release.
+///
+/// A store may need a request for each (MongoDB and NATS do), and all must be answered before the time-out, which is a
+/// second with a ttl of ten: 250 a second are what a replica set confirms that takes 30 ms for each, eight at a time.
+pub(super) const RELEASING_MAX: usize = 250;
+
 impl Requests {
     pub(super) fn insert(&mut self, id: RequestId, sent: InFlight) {
         self.time_outs.insert((sent.give_up_at, id));
         self.renewals += usize::from(sent.kind == Kind::Renew);
+        if sent.kind == Kind::Release {
+            self.releases += 1;
+            self.releasing += sent.names.len();
+        }
         self.by_id.insert(id, sent);
     }
 
@@ -42,12 +62,29 @@ impl Requests {
         let sent = self.by_id.remove(&id)?;
         self.time_outs.remove(&(sent.give_up_at, id));
         self.renewals -= usize::from(sent.kind == Kind::Renew);
+        if sent.kind == Kind::Release {
+            self.releases -= 1;
+            self.releasing -= sent.names.len();
+        }
         Some(sent)
     }
 
     /// How many more requests that renew may be sent now.
     pub(super) fn places_for_renewals(&self) -> usize {
         RENEWALS_IN_FLIGHT_MAX.saturating_sub(self.renewals)
+    }
+
+    /// How many more requests that release may be sent now.
+    pub(super) fn places_for_releases(&self) -> usize {
+        match self.room_for_releases() {
+            0 => 0,
+            _ => RELEASES_IN_FLIGHT_MAX.saturating_sub(self.releases),
+        }
+    }
+
+    /// How many more leases those may release.
+    pub(super) fn room_for_releases(&self) -> usize {
+        RELEASING_MAX.saturating_sub(self.releasing)
     }
 
     pub(super) fn contains(&self, id: RequestId) -> bool {

@@ -152,6 +152,8 @@ pub(super) struct Leaving {
     pub(super) next_at: Moment,
     /// By then the lease has surely expired by itself.
     pub(super) give_up_at: Moment,
+    /// Whether a request for it has failed.
+    pub(super) has_failed: bool,
     /// An earlier request may have given it back without our learning of it.
     pub(super) unresolved: bool,
     /// A campaign that begins after it.

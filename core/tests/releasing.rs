@@ -58,10 +58,12 @@ fn sizes(requests: &[Request]) -> Vec<usize> {
 }
 
 fn departures(harness: &Harness) -> Vec<&Departure> {
-    let departed = |event| match event {
-        &Event::Departed { ref departure, .. } => Some(departure),
-        _ => None,
-    };
+    fn departed(event: &Event) -> Option<&Departure> {
+        match event {
+            Event::Departed { departure, .. } => Some(departure),
+            _ => None,
+        }
+    }
     harness.events.iter().filter_map(departed).collect()
 }
 
@@ -166,4 +168,20 @@ fn a_campaign_for_what_waits_for_its_release_begins_after_it() {
     let release = only(vacate(&mut harness, &under_way[0]));
     assert_eq!(released(&release), [nth(PLACES)]);
     assert!(is_acquire(&only(vacate(&mut harness, &release))));
+}
+
+/// What its own holder cannot read, only a person mends.
+#[test]
+fn a_release_that_finds_a_record_that_cannot_be_read_is_not_repeated() {
+    let mut harness = Harness::leading();
+    let release = only(harness.work_ended(5));
+    assert_eq!(
+        harness.answer(release.id, Reply::Released(vec![Err(unreadable())])),
+        []
+    );
+    assert!(harness.engine.is_idle());
+    assert!(matches!(
+        departures(&harness)[..],
+        [Departure::Unconfirmed { error, .. }] if error.fault == Fault::Unreadable
+    ));
 }

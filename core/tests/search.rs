@@ -160,6 +160,13 @@ fn a_search_whose_login_is_refused_goes_on() {
 }
 
 #[test]
+fn a_search_that_finds_a_record_that_cannot_be_read_ends() {
+    let (mut harness, _, look) = searching();
+    fail(&mut harness, &look, unreadable());
+    assert!(harness.engine.is_idle());
+}
+
+#[test]
 fn a_lease_of_this_process_by_another_attempt_is_left_alone() {
     let (mut harness, attempt, look) = searching();
     let later = Lease {

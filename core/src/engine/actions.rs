@@ -133,7 +133,7 @@ pub enum Departure {
     Answered(Released),
     /// Nobody knows whether it was given back, or was over before. The store did not answer until the lease has surely
     /// expired; or it said what only a person can mend
-    /// ([`Fault::is_final`](crate::Fault::is_final)), after which it is not asked again; or the answer to a
+    /// ([`Fault::ends_a_release`](crate::Fault::ends_a_release)), after which it is not asked again; or the answer to a
     /// request that was to give it back was lost, and by the next one the lease was another's.
     Unconfirmed {
         /// What the last request for it has failed for.

@@ -74,7 +74,7 @@ impl Engine {
         let departure = match result {
             Ok(Released::Vacated) => Departure::Answered(Released::Vacated),
             Ok(Released::NotYours(lease)) => not_ours(name, unresolved, lease),
-            Err(error) if now.after(retry_every) < leaving.give_up_at && !error.fault.is_final() => {
+            Err(error) if now.after(retry_every) < leaving.give_up_at && !error.fault.ends_a_release() => {
                 leaving.has_failed = true;
                 leaving.unresolved |= error.certainty == Certainty::Unknown;
                 leaving.next_at = now.after(retry_every);

@@ -38,7 +38,7 @@ impl Engine {
                     None => Found::Another(lease),
                 }
             }
-            Err(error) if now.after(retry_every) < search.give_up_at && !error.fault.is_final() => {
+            Err(error) if now.after(retry_every) < search.give_up_at && !error.fault.ends_a_release() => {
                 search.next_at = now.after(retry_every);
                 return;
             }

@@ -54,8 +54,8 @@ impl Fault {
         }
     }
 
-    /// Whether trying again is useless. Such a fault ends a campaign, the wait for a lock and the tries of a release; no other fault
-    /// does. It never ends a term before its deadline.
+    /// Whether trying again is useless. Such a fault ends a campaign and the wait for a lock; no other fault does. (For a release see
+    /// [`ends_a_release`](Self::ends_a_release).) It never ends a term before its deadline.
     ///
     /// It is what only a person can mend ([`is_misconfiguration`](Self::is_misconfiguration)), but for two.
     ///
@@ -69,6 +69,16 @@ impl Fault {
     #[must_use]
     pub fn is_final(self) -> bool {
         self.is_misconfiguration() && !matches!(self, Self::Unauthenticated | Self::Unreadable)
+    }
+
+    /// Whether it ends the tries to give a lease back, and to find what an attempt has left: what is [final](Self::is_final), and a
+    /// record that cannot be read.
+    ///
+    /// That is none for the lease's own holder where the store's clock was set back: it gives the lease back all the same. What
+    /// its holder cannot read, only a person mends, and nobody is to wait for that for a ttl: the lease is over here.
+    #[must_use]
+    pub fn ends_a_release(self) -> bool {
+        self.is_final() || self == Self::Unreadable
     }
 
     /// Its kind in a word, as metrics, logs and the command's JSON have it.

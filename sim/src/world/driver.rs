@@ -125,7 +125,7 @@ impl World<'_> {
         seat.retries.ends();
         if let Departure::Unconfirmed { error, .. } = departure
             && failed
-            && !error.fault.is_final()
+            && !error.fault.ends_a_release()
         {
             self.judge(release_is_seen_through(local, retry_every, until));
         }

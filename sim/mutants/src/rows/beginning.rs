@@ -122,7 +122,7 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::expression(
             SEARCH,
-            "now.after(retry_every) < search.give_up_at && !error.fault.is_final()",
+            "now.after(retry_every) < search.give_up_at && !error.fault.ends_a_release()",
             "false",
         )],
     },

@@ -70,6 +70,8 @@ mod metrics;
 mod metrics_of_fences;
 #[cfg(feature = "mongodb")]
 mod mongodb;
+#[cfg(feature = "mongodb")]
+mod mongodb_logins;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "nats")]

@@ -115,9 +115,7 @@ impl Site {
                 ),
             )),
             Err(error) if is_duplicate_key(&error) => Ok(None),
-            Err(error) => Err(self
-                .repeats
-                .store_error(&error, Deed::Write, &subject, &self.place)),
+            Err(error) => Err(self.error(&error, Deed::Write, &subject)),
         }
     }
 }

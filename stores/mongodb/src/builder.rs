@@ -6,6 +6,8 @@ use crate::heard::Heard;
 use crate::identity::{Identity, mark};
 use crate::indexes::{ensure_purge_index, indexes, warn_of_expiry_indexes};
 use crate::kind::refuse_unfit;
+use crate::lines::Lines;
+use crate::login::Login;
 use crate::lone::refuse_lone_member;
 use crate::release::RELEASES_AT_ONCE;
 use crate::renew::PARTS_AT_ONCE;
@@ -123,13 +125,13 @@ impl MongoStoreBuilder {
                     let client = client_of_one_set(&mut options, &place).await?;
                     let database = client.database(&database);
                     let bound = selection + REQUEST_TIME_MAX;
-                    let client = (client, Repeats::Nothing, Some(heard));
+                    let client = (client, Whose::Ours(heard, Login::of(&options)));
                     settings.open(client, database, hosts, bound).await
                 };
                 let site = bounded(time_max, Some(&place), opened).await;
                 let site = tied(site, &options)?;
                 refuse_strangers(&site.client, &options).await?;
-                Ok(site)
+                Ok(Lines::of_our_own(site, options))
             })
             .await
         };
@@ -148,17 +150,15 @@ impl MongoStoreBuilder {
             let hosts = "the given client".to_owned();
             let place = settings.place(&hosts, database.name());
             let time_max = settings.connect_time_max;
-            bounded(
-                time_max,
-                Some(&place),
-                settings.open(
-                    (client, Repeats::Writes, None),
-                    database,
-                    hosts,
-                    SELECTION_TIME_MAX + REQUEST_TIME_MAX,
-                ),
-            )
-            .await
+            let opened = settings.open(
+                (client, Whose::Users),
+                database,
+                hosts,
+                SELECTION_TIME_MAX + REQUEST_TIME_MAX,
+            );
+            bounded(time_max, Some(&place), opened)
+                .await
+                .map(Lines::of_a_given_client)
         };
         Ok(MongoStore(Remote::open(SYSTEM, opening).await?))
     }
@@ -179,6 +179,14 @@ pub(crate) struct Settings {
     connect_time_max: Duration,
 }
 
+/// Whose a client is.
+enum Whose {
+    /// The store has made it.
+    Ours(Arc<Heard>, Arc<Login>),
+    /// It was given.
+    Users,
+}
+
 impl Settings {
     fn place(&self, hosts: &str, database: &str) -> String {
         format!("{hosts}/{database}.{}", self.collection)
@@ -186,13 +194,17 @@ impl Settings {
 
     async fn open(
         self,
-        (client, repeats, heard): (Client, Repeats, Option<Arc<Heard>>),
+        (client, whose): (Client, Whose),
         database: Database,
         hosts: String,
         time_max: Duration,
     ) -> Result<Site, StoreError> {
         refuse_local(database.name())?;
         let place = self.place(&hosts, database.name());
+        let (repeats, heard, login) = match whose {
+            Whose::Ours(heard, login) => (Repeats::Nothing, Some(heard), Some(login)),
+            Whose::Users => (Repeats::Writes, None, None),
+        };
         let site = Site {
             leases: collection(&database, &self.collection, time_max),
             namespace: format!("{}.{}", database.name(), self.collection),
@@ -212,6 +224,7 @@ impl Settings {
             stuck: Arc::default(),
             seen: Arc::default(),
             identity: Arc::new(Identity::new(heard)),
+            login,
             releases: Arc::new(Semaphore::new(RELEASES_AT_ONCE)),
             first_release: Arc::new(AtomicUsize::new(0)),
             watches: WatchPlaces::new(WATCHES_MAX),

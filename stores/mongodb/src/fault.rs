@@ -14,6 +14,9 @@ pub(crate) const DUPLICATE_KEY: i32 = 11000;
 /// What was asked for exists between members of a replica set alone, and the server is none.
 pub(crate) const NOT_A_REPLICA_SET: i32 = 123;
 
+/// Who asks may not do it, or is nobody.
+const UNAUTHORIZED: i32 = 13;
+
 /// What Atlas refuses itself, whatever the reason: a missing right, a full cluster, or one with too many collections.
 const ATLAS: i32 = 8000;
 
@@ -47,6 +50,19 @@ pub(crate) fn server_code(error: &Error) -> Option<i32> {
         ErrorKind::Write(WriteFailure::WriteConcernError(concern)) => Some(concern.code),
         _ => None,
     }
+}
+
+/// Whether the server knows nobody on this connection: nobody has logged in on it, or the user was dropped since, whoever has its
+/// name now.
+pub(crate) fn is_without_user(error: &Error) -> bool {
+    match &*error.kind {
+        ErrorKind::Command(command) => command.code == UNAUTHORIZED && asks_for_a_user(&command.message),
+        _ => false,
+    }
+}
+
+fn asks_for_a_user(message: &str) -> bool {
+    message.contains("requires authentication")
 }
 
 /// Translates `error`. `subject` is what it happened to, as `lease "x"`; `place` is the store's location.
@@ -179,13 +195,14 @@ fn by_code(code: i32, message: &str) -> (Fault, Certainty, String) {
             NotApplied,
             format!("{}; check user, password and authSource", told()),
         ),
-        13 if message.contains("requires authentication") => (
+        UNAUTHORIZED if asks_for_a_user(message) => (
             Fault::Unauthenticated,
             NotApplied,
-            "the server asks for credentials, and the URL names no user; write mongodb://user:password@host"
+            "the server asks for credentials, and the URL names no user, or the one that this connection is of was dropped or made \
+             anew since; write mongodb://user:password@host, or start this process anew"
                 .to_owned(),
         ),
-        13 => (Fault::Forbidden, NotApplied, forbidden(message)),
+        UNAUTHORIZED => (Fault::Forbidden, NotApplied, forbidden(message)),
         ATLAS if message.contains("not allowed to do action") => (Fault::Forbidden, NotApplied, told()),
         ATLAS if message.contains("quota") => full(told()),
         // Refused at the door: the node takes no writes.

@@ -29,15 +29,24 @@ pub(crate) fn key() -> Document {
     doc! { "tenure": "store" }
 }
 
-/// The store that was met first.
+/// More connections than there ever are: of a client by which nobody has looked yet.
+const NONE_CONFIRMED: u64 = u64::MAX;
+
+/// The store that was met first, and what one client knows of who answers it.
 #[derive(Debug, Default)]
 pub(crate) struct Identity {
-    id: OnceLock<ObjectId>,
-    /// Whether nothing is to be written any more.
-    is_marked: AtomicBool,
+    met: Arc<Met>,
     /// How many connections there were at the last look that found it.
     confirmed: AtomicU64,
     heard: Arc<Heard>,
+}
+
+/// The store that was met first, by whichever client.
+#[derive(Debug, Default)]
+struct Met {
+    id: OnceLock<ObjectId>,
+    /// Whether nothing is to be written any more.
+    is_marked: AtomicBool,
 }
 
 /// What the document says.
@@ -72,9 +81,18 @@ impl Identity {
         }
     }
 
+    /// The same store, of which another client has asked nobody yet.
+    pub(crate) fn of_another_client(&self, heard: Arc<Heard>) -> Self {
+        Self {
+            met: Arc::clone(&self.met),
+            confirmed: AtomicU64::new(NONE_CONFIRMED),
+            heard,
+        }
+    }
+
     /// What is known of it.
     pub(crate) fn shown(&self) -> Option<String> {
-        self.id.get().map(|id| id.to_hex())
+        self.met.id.get().map(|id| id.to_hex())
     }
 
     fn is_in_doubt(&self) -> bool {
@@ -85,8 +103,8 @@ impl Identity {
     fn compare(&self, found: Option<&Mark>) -> Result<(), String> {
         let theirs = found.map(|mark| mark.id);
         let ours = match theirs {
-            Some(theirs) => self.id.get_or_init(|| theirs),
-            None => match self.id.get() {
+            Some(theirs) => self.met.id.get_or_init(|| theirs),
+            None => match self.met.id.get() {
                 Some(ours) => ours,
                 None => return Ok(()),
             },
@@ -177,7 +195,7 @@ impl Site {
     pub(crate) fn meets(&self, found: Option<&Mark>) {
         let is_alone = self.topology == Topology::Standalone;
         let is_marked = found.is_some_and(|mark| is_alone || mark.of.is_some());
-        self.identity.is_marked.store(is_marked, Ordering::SeqCst);
+        self.identity.met.is_marked.store(is_marked, Ordering::SeqCst);
         // The first one.
         let _same = self.identity.compare(found);
     }
@@ -185,7 +203,7 @@ impl Site {
     /// Makes the mark before the first lease is taken, where there is none, or where it does not say of what the server is a member.
     /// Where the collection takes none, leases do without it.
     pub(crate) async fn identify(&self) -> Result<(), StoreError> {
-        if self.identity.is_marked.load(Ordering::SeqCst) {
+        if self.identity.met.is_marked.load(Ordering::SeqCst) {
             return Ok(());
         }
         let mut update = doc! { "$setOnInsert": { "id": ObjectId::new() } };
@@ -208,7 +226,7 @@ impl Site {
             // Of the lease nothing was changed.
             Err(error) => return Err(StoreError::not_applied(error.fault, error.message)),
         }
-        self.identity.is_marked.store(true, Ordering::SeqCst);
+        self.identity.met.is_marked.store(true, Ordering::SeqCst);
         Ok(())
     }
 }

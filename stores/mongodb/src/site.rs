@@ -1,22 +1,24 @@
 //! Where a store's records live, and the bounds of every request to it.
 
 use crate::fault::{Deed, Repeats, timed_out};
+use crate::heard::Heard;
 use crate::identity::Identity;
+use crate::login::{Login, USER_WAS_DROPPED};
 use crate::record::{Record, Shown, whole};
 use crate::renew::Stuck;
 use crate::seen::Seen;
 use mongodb::bson::{Document, doc};
 use mongodb::error::Error;
 use mongodb::options::{
-    Acknowledgment, CollectionOptions, ReadConcern, ReadPreference, ReturnDocument, SelectionCriteria,
-    WriteConcern,
+    Acknowledgment, ClientOptions, CollectionOptions, ReadConcern, ReadPreference, ReturnDocument,
+    SelectionCriteria, WriteConcern,
 };
 use mongodb::{Client, Collection, Database};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
-use tenure_core::{Fault, LeaseName, StoreError};
+use tenure_core::{Certainty, Fault, LeaseName, StoreError};
 use tenure_remote::WatchPlaces;
 pub(crate) use tenure_remote::lease_subject as subject;
 use tokio::sync::Semaphore;
@@ -76,7 +78,10 @@ pub(crate) struct Site {
     /// Which of a batch of releases goes first.
     pub(crate) first_release: Arc<AtomicUsize>,
     pub(crate) seen: Arc<Seen>,
+    /// Of this client.
     pub(crate) identity: Arc<Identity>,
+    /// `None` where a client was given: nobody knows its options.
+    pub(crate) login: Option<Arc<Login>>,
     /// How many more watches there may be.
     pub(crate) watches: WatchPlaces,
 }
@@ -102,6 +107,33 @@ pub(crate) fn collection(database: &Database, name: &str, time_max: Duration) ->
 }
 
 impl Site {
+    /// The same place, by another client of ours, of which the driver tells by `heard`.
+    pub(crate) fn over(&self, client: Client, options: &ClientOptions, heard: Arc<Heard>) -> Self {
+        let database = client.database(self.database.name());
+        Self {
+            leases: collection(&database, self.leases.name(), self.time_max),
+            database,
+            client,
+            identity: Arc::new(self.identity.of_another_client(heard)),
+            login: Some(Login::of(options)),
+            ..self.clone()
+        }
+    }
+
+    /// What the driver's error means here.
+    pub(crate) fn error(&self, error: &Error, deed: Deed, subject: &str) -> StoreError {
+        match &self.login {
+            Some(login) if login.ends_by(error) => deed.error(
+                Fault::Unauthenticated,
+                Certainty::NotApplied,
+                subject,
+                &self.place,
+                USER_WAS_DROPPED.to_owned(),
+            ),
+            _ => self.repeats.store_error(error, deed, subject, &self.place),
+        }
+    }
+
     /// Waits for the driver at most [`Site::time_max`].
     pub(crate) async fn within<T>(
         &self,
@@ -121,9 +153,7 @@ impl Site {
         request: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, StoreError> {
         match tokio::time::timeout(time_max, request).await {
-            Ok(answer) => {
-                answer.map_err(|error| self.repeats.store_error(&error, deed, subject, &self.place))
-            }
+            Ok(answer) => answer.map_err(|error| self.error(&error, deed, subject)),
             Err(_late) => Err(timed_out(deed, subject, &self.place, time_max)),
         }
     }

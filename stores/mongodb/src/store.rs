@@ -1,5 +1,6 @@
 use crate::builder::MongoStoreBuilder;
 use crate::fault::Deed;
+use crate::lines::Lines;
 use crate::site::Site;
 use crate::watch;
 use std::fmt;
@@ -24,7 +25,7 @@ const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1_250).expect("not zero");
 /// starve a renewal. Dropping the store ends the thread without waiting for it.
 ///
 /// Answers can be awaited on any executor.
-pub struct MongoStore(pub(crate) Remote<Site>);
+pub struct MongoStore(pub(crate) Remote<Lines>);
 
 impl MongoStore {
     /// Connects by a URL: `mongodb://[user:password@]host[:port][,…][/database][?options]`.
@@ -87,21 +88,22 @@ impl fmt::Debug for MongoStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the client: its options hold the password.
         f.debug_struct("MongoStore")
-            .field("place", &self.0.site().place)
+            .field("place", &self.0.site().opened().place)
             .finish_non_exhaustive()
     }
 }
 
 lease_store!(MongoStore);
 
-impl Requests for Site {
+impl Requests for Lines {
     fn traits(&self) -> StoreTraits {
+        let site = self.opened();
         StoreTraits {
             kind: "mongodb",
-            location: self.place.clone(),
+            location: site.place.clone(),
             timekeeper: Timekeeper::Server,
             durability: Durability::Safe,
-            watch: match self.unwatchable() {
+            watch: match site.unwatchable() {
                 Some(_) => WatchSource::Absent,
                 None => WatchSource::Push,
             },
@@ -113,36 +115,42 @@ impl Requests for Site {
     }
 
     async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
-        self.at_ours(Deed::Write, Site::acquire(self, request)).await
+        let site = self.site();
+        site.at_ours(Deed::Write, site.acquire(request)).await
     }
 
     async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
+        let site = self.site();
         let is_lost = |answer: &Renewed| matches!(answer, Renewed::Lost(_));
-        self.all_at_ours(requests.len(), Site::renew(self, requests), is_lost)
+        site.all_at_ours(requests.len(), site.renew(requests), is_lost)
             .await
     }
 
     async fn release(self: &Arc<Self>, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
-        let release = Site::release(Arc::clone(self), requests.to_vec());
+        let site = self.site();
+        let release = Site::release(Arc::clone(&site), requests.to_vec());
         let is_refused = |answer: &Released| matches!(answer, Released::NotYours(_));
-        self.all_at_ours(requests.len(), release, is_refused).await
+        site.all_at_ours(requests.len(), release, is_refused).await
     }
 
     async fn ask(self: &Arc<Self>, request: &Ask) -> Result<Asked, StoreError> {
-        self.at_ours(Deed::Write, Site::ask(self, request)).await
+        let site = self.site();
+        site.at_ours(Deed::Write, site.ask(request)).await
     }
 
     async fn get(self: &Arc<Self>, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
-        let record = self.at_ours(Deed::Read, self.read(name)).await?;
+        let site = self.site();
+        let record = site.at_ours(Deed::Read, site.read(name)).await?;
         Ok(record.map(|record| record.lease))
     }
 
     async fn list(self: &Arc<Self>, page: &Page) -> Result<LeasePage, StoreError> {
-        self.at_ours(Deed::Read, Site::list(self, page)).await
+        let site = self.site();
+        site.at_ours(Deed::Read, site.list(page)).await
     }
 
     async fn examine(self: &Arc<Self>) -> Result<Vec<Finding>, StoreError> {
-        Site::examine(self).await
+        self.site().examine().await
     }
 
     async fn watch(
@@ -151,17 +159,21 @@ impl Requests for Site {
         scope: Scope,
         _interest: Interest,
     ) -> Result<Box<dyn Watch>, StoreError> {
-        let watch = watch::open(Arc::clone(self), thread, scope).await?;
+        let lines = Arc::clone(self);
+        // A client is made where it lives.
+        let site = thread.run(async move { lines.site() }).await?;
+        let watch = watch::open(site, thread, scope).await?;
         Ok(Box::new(watch))
     }
 }
 
 lease_purge!(MongoStore);
 
-impl PurgeRequests for Site {
+impl PurgeRequests for Lines {
     const NOTES_FIRST: bool = false;
 
     async fn purge(self: &Arc<Self>, request: &Purge) -> Result<Purged, StoreError> {
-        self.at_ours(Deed::Write, Site::purge(self, request)).await
+        let site = self.site();
+        site.at_ours(Deed::Write, site.purge(request)).await
     }
 }

@@ -1,7 +1,7 @@
 //! Watching by a change stream: the server pushes, in the order of its log, what a majority has confirmed.
 
 use crate::database::is_internal;
-use crate::fault::{Deed, store_error, timed_out};
+use crate::fault::{Deed, timed_out};
 use crate::list::prefix_range;
 use crate::site::{Site, Topology};
 use mongodb::bson::{Bson, Document, doc};
@@ -140,7 +140,7 @@ async fn read(site: Arc<Site>, mut stream: ChangeStream<Document>, events: mpsc:
                 Err(another) => Err(another),
             },
             Ok(Ok(None)) => Err(over(&site.place)),
-            Ok(Err(error)) => Err(store_error(&error, Deed::Read, "the watch", &site.place)),
+            Ok(Err(error)) => Err(site.error(&error, Deed::Read, "the watch")),
             Err(_late) => Err(timed_out(Deed::Read, "the watch", &site.place, silence_max)),
         };
         // The driver goes on with a stream by itself over a new connection, whoever answers it there.

@@ -20,6 +20,7 @@ mod fence_refusals;
 mod fence_statements;
 mod indexes;
 mod locked_records;
+mod logins;
 mod lone;
 mod machine;
 mod one_set;

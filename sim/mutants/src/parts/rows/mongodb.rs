@@ -264,8 +264,8 @@ pub(super) const ROWS: &[Wrong] = &[
         "M10",
         "src/identity.rs",
         &[[
-            "if self.identity.is_marked.load(Ordering::SeqCst) {",
-            "if self.identity.is_marked.load(Ordering::SeqCst) || true {",
+            "if self.identity.met.is_marked.load(Ordering::SeqCst) {",
+            "if self.identity.met.is_marked.load(Ordering::SeqCst) || true {",
         ]],
         &["exchanged::", "lone::"],
     ),

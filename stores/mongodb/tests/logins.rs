@@ -1,0 +1,175 @@
+//! Users that are dropped, made anew or given another password while a store is connected.
+
+use crate::common::{persist, renewal, request, seconds, with_database};
+use mongodb::Client;
+use mongodb::bson::{Document, doc};
+use std::time::Duration;
+use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Renewed, Scope, StoreError, WatchEvent};
+use tenure_mongodb::MongoStore;
+use tenure_testkit::{FaultProxy, ReplicaSet, Size, User, eventually_async};
+
+/// Long, as a loaded machine may need it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const DATABASE: &str = "bank";
+
+const ROLES: [(&str, &str); 1] = [("readWrite", DATABASE)];
+
+/// A set that demands credentials, and the user of its stores.
+struct Site {
+    set: ReplicaSet,
+    service: User,
+}
+
+impl Site {
+    async fn new() -> Self {
+        let set = ReplicaSet::with_auth(Size::One).await.expect("a set");
+        let service = set.create_user("service", "first", &ROLES);
+        Self {
+            service: service.await.expect("the user"),
+            set,
+        }
+    }
+
+    fn url(&self) -> String {
+        with_database(&self.set.uri_as(&self.service), DATABASE, "")
+    }
+
+    async fn store(&self) -> MongoStore {
+        MongoStore::connect(&self.url()).await.expect("connects")
+    }
+
+    async fn administer(&self, command: Document) {
+        let administrator = Client::with_uri_str(self.set.uri()).await.expect("a client");
+        let done = administrator.database("admin").run_command(command).await;
+        done.expect("the administrator may");
+    }
+
+    /// As a script does that sets users up anew.
+    async fn make_the_user_anew(&self) {
+        self.administer(doc! { "dropUser": "service" }).await;
+        let anew = self.set.create_user("service", &self.service.password, &ROLES);
+        anew.await.expect("the user");
+    }
+}
+
+fn is_of_nobody(error: &StoreError) {
+    assert_eq!(
+        (error.fault, error.certainty),
+        (Fault::Unauthenticated, Certainty::NotApplied),
+        "{error}"
+    );
+    assert!(error.message.contains("dropped, or made anew"), "{error}");
+}
+
+/// To the server it is another one, and each connection of before is nobody's.
+#[tokio::test]
+async fn a_user_that_is_dropped_and_made_anew_is_logged_in_anew() {
+    let site = Site::new().await;
+    let (leader, standby) = (site.store().await, site.store().await);
+    let asked = request("job", "leader", seconds(300));
+    let grant = persist(&leader, &asked).await;
+    let waiting = request("job", "standby", seconds(300));
+    let held = standby.acquire(&waiting).await.expect("an answer");
+    assert!(matches!(held, Acquired::Held(_)), "{held:?}");
+    let everything = Scope::Prefix(String::new());
+    let mut watch = standby.watch(&everything).await.expect("a watch");
+    site.make_the_user_anew().await;
+
+    let beat = [renewal(&asked, grant.token)];
+    let renewed = eventually_async(PATIENCE, "a renewal", async || {
+        let renewed = leader.renew(&beat).await.remove(0);
+        renewed.inspect_err(is_of_nobody)
+    })
+    .await;
+    assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+    let held = eventually_async(PATIENCE, "an answer", async || {
+        standby.acquire(&waiting).await.inspect_err(is_of_nobody)
+    })
+    .await;
+    assert!(matches!(held, Acquired::Held(_)), "{held:?}");
+    // Whoever waits hears that it hears no more, and hears again.
+    let over = tokio::time::timeout(PATIENCE, watch.next())
+        .await
+        .expect("in time");
+    is_of_nobody(&over.expect_err("nothing has happened"));
+    let mut watch = eventually_async(PATIENCE, "a watch", || standby.watch(&everything)).await;
+    persist(&leader, &request("other", "leader", seconds(300))).await;
+    let heard = tokio::time::timeout(PATIENCE, watch.next())
+        .await
+        .expect("in time");
+    assert!(matches!(heard, Ok(WatchEvent::Changed { .. })), "{heard:?}");
+}
+
+/// A batch, whose command is another.
+#[tokio::test]
+async fn leases_that_are_renewed_together_go_on_with_a_user_that_was_made_anew() {
+    let site = Site::new().await;
+    let store = site.store().await;
+    let mut beat = Vec::new();
+    for name in ["job", "other"] {
+        let asked = request(name, "leader", seconds(300));
+        beat.push(renewal(&asked, persist(&store, &asked).await.token));
+    }
+    site.make_the_user_anew().await;
+    let renewed = eventually_async(PATIENCE, "renewals", async || {
+        let renewed = store.renew(&beat).await;
+        renewed.into_iter().collect::<Result<Vec<_>, _>>()
+    })
+    .await;
+    assert!(
+        renewed
+            .iter()
+            .all(|renewed| matches!(renewed, Renewed::Extended { .. })),
+        "{renewed:?}"
+    );
+}
+
+/// Nobody knows its options, and its owner uses it for other things.
+#[tokio::test]
+async fn a_client_of_the_users_own_is_never_exchanged() {
+    let site = Site::new().await;
+    let client = Client::with_uri_str(site.url()).await.expect("a client");
+    let store = MongoStore::with_client(client.clone(), DATABASE, "job_leases")
+        .await
+        .expect("attaches");
+    let asked = request("job", "leader", seconds(300));
+    let grant = persist(&store, &asked).await;
+    site.make_the_user_anew().await;
+    // Longer than a client of the store's own serves at least.
+    for _again in 0..8 {
+        let refused = store.renew(&[renewal(&asked, grant.token)]).await.remove(0);
+        let refused = refused.expect_err("the connection is nobody's");
+        assert_eq!(refused.fault, Fault::Unauthenticated, "{refused}");
+        assert!(refused.message.contains("start this process anew"), "{refused}");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+}
+
+/// The new client has met nobody: it goes by what the store has met before.
+#[tokio::test]
+async fn a_stranger_is_not_asked_by_who_logs_in_anew() {
+    let (site, strange) = tokio::join!(Site::new(), Site::new());
+    let proxy = FaultProxy::mongodb(site.set.address(0)).expect("a proxy");
+    let url = with_database(&proxy.mongodb_uri_as(&site.service), DATABASE, "");
+    let store = MongoStore::connect(&url).await.expect("connects");
+    persist(&store, &request("first", "holder", seconds(300))).await;
+    // It has leases, and a mark, of its own.
+    persist(&strange.store().await, &request("theirs", "other", seconds(300))).await;
+    // The connections that there are go on to ours.
+    proxy.lead_to(strange.set.address(0));
+    site.make_the_user_anew().await;
+    let asked = request("job", "holder", seconds(300));
+    let refused = eventually_async(PATIENCE, "a refusal", async || {
+        match store.acquire(&asked).await {
+            Err(error) if error.fault == Fault::AnotherStore => Ok(error),
+            Ok(answer) => panic!("a stranger has answered: {answer:?}"),
+            Err(error) => Err(error),
+        }
+    })
+    .await;
+    assert_eq!(refused.certainty, Certainty::NotApplied, "{refused}");
+    let looking = strange.store().await;
+    let theirs = looking.get(&asked.name).await.expect("a look");
+    assert_eq!(theirs, None, "the stranger was asked");
+}

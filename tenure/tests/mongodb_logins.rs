@@ -5,8 +5,8 @@ use std::time::Duration;
 use tenure::mongodb::MongoStore;
 use tenure::mongodb::mongodb::Client;
 use tenure::mongodb::mongodb::bson::{Document, doc};
-use tenure::{Authority, Election, Leadership, SharedStore, Timing, Ttl};
-use tenure_testkit::{ReplicaSet, Size, User};
+use tenure::{Authority, Election, Fault, Leadership, LeaseName, ReleaseOutcome, SharedStore, Timing, Ttl};
+use tenure_testkit::{ReplicaSet, Size, User, eventually_async};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -88,4 +88,34 @@ async fn leader_and_standby_on_mongodb_outlast_their_user_being_made_anew() {
     soon("the release", leadership.step_down()).await;
     let (won, _standby) = soon("the take-over", campaign).await.unwrap();
     assert!(won.unwrap().token() > token);
+}
+
+/// Whoever looks beside the renewals needs a new connection, and has the driver close all of its client.
+#[tokio::test]
+async fn leader_on_mongodb_outlasts_a_login_that_is_refused() {
+    let site = Site::new().await;
+    let store = site.store().await;
+    let leader = election(Arc::clone(&store), "leader");
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    // Renewed once: its connections are there.
+    tokio::time::sleep(timing().ttl().duration() / 2).await;
+    site.administer(doc! { "updateUser": "service", "pwd": "second" })
+        .await;
+    let name = LeaseName::new("job").unwrap();
+    eventually_async(PATIENCE, "a login that is refused", async || {
+        let (a, b, c, d) = tokio::join!(
+            store.get(&name),
+            store.get(&name),
+            store.get(&name),
+            store.get(&name)
+        );
+        let refused = [a, b, c, d].into_iter().filter_map(Result::err);
+        refused
+            .map(|error| error.fault)
+            .find(|fault| *fault == Fault::Unauthenticated)
+    })
+    .await;
+    goes_on(&leadership).await;
+    let outcome = soon("the release", leadership.step_down()).await;
+    assert!(matches!(outcome, ReleaseOutcome::Released), "{outcome:?}");
 }

@@ -95,7 +95,8 @@ impl Identity {
         self.met.id.get().map(|id| id.to_hex())
     }
 
-    fn is_in_doubt(&self) -> bool {
+    /// Whether there is a connection since the last look, or none any more.
+    pub(crate) fn is_in_doubt(&self) -> bool {
         self.confirmed.load(Ordering::SeqCst) != self.heard.connections()
     }
 

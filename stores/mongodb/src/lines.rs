@@ -3,11 +3,15 @@
 //! The driver logs in once for each connection and keeps those that work. The server keeps them too when their user is dropped, and
 //! lets them do nothing; and one that was made anew is another user, whatever its name. A start of the process would log in as that
 //! one, and so does a new client.
+//!
+//! A login that is refused has the driver close every connection of its client, also those that were let in before, and any request
+//! may need one more connection. So renewals have a client of their own, where no other request does.
 
 use crate::heard::Heard;
 use crate::site::{Site, Topology};
 use mongodb::Client;
 use mongodb::options::ClientOptions;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,7 +21,18 @@ const CLIENT_SERVES_LEAST: Duration = Duration::from_secs(1);
 /// What a store's requests go by.
 pub(crate) struct Lines {
     opened: Arc<Site>,
+    /// `None` where a client was given: all goes by that.
+    own: Option<Own>,
+    /// Whether somebody dials for the renewals.
+    is_dialling: AtomicBool,
+}
+
+/// Clients that the store makes.
+struct Own {
+    options: ClientOptions,
     requests: Line,
+    /// Made before the first term.
+    renewals: Line,
 }
 
 impl Lines {
@@ -27,19 +42,25 @@ impl Lines {
         if let Topology::ReplicaSet { name } = &opened.topology {
             options.repl_set_name = Some(name.clone());
         }
-        Self::of(opened, Some(options))
+        let opened = Arc::new(opened);
+        let own = Own {
+            requests: Line::of(Arc::clone(&opened)),
+            renewals: Line::default(),
+            options,
+        };
+        Self {
+            opened,
+            own: Some(own),
+            is_dialling: AtomicBool::new(false),
+        }
     }
 
     /// By a client of the user's own, which is never exchanged: nobody knows its options.
     pub(crate) fn of_a_given_client(opened: Site) -> Self {
-        Self::of(opened, None)
-    }
-
-    fn of(opened: Site, options: Option<ClientOptions>) -> Self {
-        let opened = Arc::new(opened);
         Self {
-            requests: Line::new(Arc::clone(&opened), options),
-            opened,
+            opened: Arc::new(opened),
+            own: None,
+            is_dialling: AtomicBool::new(false),
         }
     }
 
@@ -50,55 +71,83 @@ impl Lines {
 
     /// For the next request. On the store's own thread, where clients live.
     pub(crate) fn site(&self) -> Arc<Site> {
-        self.requests.site()
+        self.by(|own| &own.requests)
+    }
+
+    /// For the next renewal, or what gives one lease back. There, too.
+    pub(crate) fn site_of_renewals(&self) -> Arc<Site> {
+        self.by(|own| &own.renewals)
+    }
+
+    fn by(&self, line: impl Fn(&Own) -> &Line) -> Arc<Site> {
+        let made = self
+            .own
+            .as_ref()
+            .and_then(|own| line(own).site(&self.opened, &own.options));
+        made.unwrap_or_else(|| Arc::clone(&self.opened))
+    }
+
+    /// Has a connection made for the renewals of who asks for a lease, if there is none: when they are due, a login may be refused.
+    pub(crate) fn dial_for_renewals(self: &Arc<Self>) {
+        let site = self.site_of_renewals();
+        if self.own.is_none() || !site.identity.is_in_doubt() || self.is_dialling.swap(true, Ordering::SeqCst)
+        {
+            return;
+        }
+        let lines = Arc::clone(self);
+        tokio::spawn(async move {
+            // The renewal says what is the matter.
+            let _told = site.is_ours().await;
+            lines.is_dialling.store(false, Ordering::SeqCst);
+        });
     }
 }
 
-/// One client at a time.
-struct Line {
-    /// Of the next one.
-    options: Option<ClientOptions>,
-    serving: Mutex<Serving>,
-}
+/// One client at a time; `None` before the first.
+#[derive(Default)]
+struct Line(Mutex<Option<Serving>>);
 
 struct Serving {
     site: Arc<Site>,
     since: Instant,
 }
 
-impl Line {
-    fn new(site: Arc<Site>, options: Option<ClientOptions>) -> Self {
+impl Serving {
+    fn by(site: Arc<Site>) -> Self {
         let since = Instant::now();
-        Self {
-            options,
-            serving: Mutex::new(Serving { site, since }),
-        }
+        Self { site, since }
     }
 
-    fn site(&self) -> Arc<Site> {
-        let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = serving.site.login.as_ref().is_some_and(|login| login.is_over());
-        if is_over
-            && serving.since.elapsed() >= CLIENT_SERVES_LEAST
-            && let Some(anew) = self
-                .options
-                .as_ref()
-                .and_then(|options| anew(&serving.site, options))
-        {
-            tracing::info!(place = %anew.place, "the user of the store's connections was dropped, or made anew: logging in anew");
-            *serving = Serving {
-                site: Arc::new(anew),
-                since: Instant::now(),
-            };
-        }
-        Arc::clone(&serving.site)
+    fn may_be_exchanged(&self) -> bool {
+        let is_over = self.site.login.as_ref().is_some_and(|login| login.is_over());
+        is_over && self.since.elapsed() >= CLIENT_SERVES_LEAST
     }
 }
 
-/// The same by a new client, whose connections are asked which store it is. Who is under way by the one before ends there.
-fn anew(site: &Site, options: &ClientOptions) -> Option<Site> {
+impl Line {
+    fn of(site: Arc<Site>) -> Self {
+        Self(Mutex::new(Some(Serving::by(site))))
+    }
+
+    /// By the client of now, or where it is to be exchanged, or there is none, a new one. Who is under way by the one before ends there.
+    fn site(&self, opened: &Site, options: &ClientOptions) -> Option<Arc<Site>> {
+        let mut serving = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let needs_another = serving.as_ref().is_none_or(Serving::may_be_exchanged);
+        if needs_another && let Some(site) = anew(opened, options) {
+            if serving.is_some() {
+                let place = &opened.place;
+                tracing::info!(%place, "the user of the store's connections was dropped, or made anew: logging in anew");
+            }
+            *serving = Some(Serving::by(Arc::new(site)));
+        }
+        serving.as_ref().map(|serving| Arc::clone(&serving.site))
+    }
+}
+
+/// The same place by a new client, whose connections are asked which store it is.
+fn anew(opened: &Site, options: &ClientOptions) -> Option<Site> {
     let mut options = options.clone();
     let heard = Heard::of(&mut options);
     let client = Client::with_options(options.clone()).ok()?;
-    Some(site.over(client, &options, heard))
+    Some(opened.over(client, &options, heard))
 }

@@ -115,19 +115,24 @@ impl Requests for Lines {
     }
 
     async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
+        self.dial_for_renewals();
         let site = self.site();
         site.at_ours(Deed::Write, site.acquire(request)).await
     }
 
     async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
-        let site = self.site();
+        let site = self.site_of_renewals();
         let is_lost = |answer: &Renewed| matches!(answer, Renewed::Lost(_));
         site.all_at_ours(requests.len(), site.renew(requests), is_lost)
             .await
     }
 
     async fn release(self: &Arc<Self>, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
-        let site = self.site();
+        // A batch needs several connections at once, and a login that is refused would end those of the renewals.
+        let site = match requests {
+            [_only] => self.site_of_renewals(),
+            _ => self.site(),
+        };
         let release = Site::release(Arc::clone(&site), requests.to_vec());
         let is_refused = |answer: &Released| matches!(answer, Released::NotYours(_));
         site.all_at_ours(requests.len(), release, is_refused).await

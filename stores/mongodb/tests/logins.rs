@@ -1,10 +1,10 @@
 //! Users that are dropped, made anew or given another password while a store is connected.
 
-use crate::common::{persist, renewal, request, seconds, with_database};
+use crate::common::{giving_back, persist, renewal, request, seconds, with_database};
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
 use std::time::Duration;
-use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Renewed, Scope, StoreError, WatchEvent};
+use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Released, Renewed, Scope, StoreError, WatchEvent};
 use tenure_mongodb::MongoStore;
 use tenure_testkit::{FaultProxy, ReplicaSet, Size, User, eventually_async};
 
@@ -172,4 +172,82 @@ async fn a_stranger_is_not_asked_by_who_logs_in_anew() {
     let looking = strange.store().await;
     let theirs = looking.get(&asked.name).await.expect("a look");
     assert_eq!(theirs, None, "the stranger was asked");
+}
+
+/// Has the driver close every connection of the client by which `store` reads, as each needs one of its own and none is let in.
+async fn has_a_login_refused(store: &MongoStore) {
+    let name = crate::common::name("job");
+    eventually_async(PATIENCE, "a login that is refused", async || {
+        let (a, b, c, d) = tokio::join!(
+            store.get(&name),
+            store.get(&name),
+            store.get(&name),
+            store.get(&name)
+        );
+        let refused = [a, b, c, d].into_iter().filter_map(Result::err);
+        refused
+            .map(|error| error.fault)
+            .find(|fault| *fault == Fault::Unauthenticated)
+    })
+    .await;
+}
+
+/// Whoever is connected keeps its connections, says the server; the driver closes them all when one more is refused.
+#[tokio::test]
+async fn a_login_that_is_refused_keeps_nobody_from_renewing_and_giving_back() {
+    let site = Site::new().await;
+    let store = site.store().await;
+    let asked = request("job", "leader", seconds(300));
+    let grant = persist(&store, &asked).await;
+    let beat = [renewal(&asked, grant.token)];
+    let renewed = eventually_async(PATIENCE, "a renewal", async || store.renew(&beat).await.remove(0));
+    renewed.await;
+    site.administer(doc! { "updateUser": "service", "pwd": "second" })
+        .await;
+    has_a_login_refused(&store).await;
+    let renewed = store.renew(&beat).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    // The client of the other requests is locked out, as a new one would be.
+    let refused = store.acquire(&request("other", "leader", seconds(300))).await;
+    assert!(refused.is_err(), "{refused:?}");
+    let given_back = store.release(&[giving_back(&asked, grant.token)]).await.remove(0);
+    assert_eq!(given_back, Ok(Released::Vacated));
+}
+
+/// Who waits for weeks has a connection for its first renewal: it is made when it asks for the lease.
+#[tokio::test]
+async fn who_waited_when_the_password_was_changed_renews_what_it_takes() {
+    let site = Site::new().await;
+    let (leader, standby) = (site.store().await, site.store().await);
+    let asked = request("job", "leader", seconds(300));
+    let grant = persist(&leader, &asked).await;
+    let waiting = request("job", "standby", seconds(300));
+    let held = standby.acquire(&waiting).await.expect("an answer");
+    assert!(matches!(held, Acquired::Held(_)), "{held:?}");
+    // Each store has the connections of its requests, and one for renewals.
+    let administrator = Client::with_uri_str(site.set.uri()).await.expect("a client");
+    let logins = doc! { "aggregate": 1, "cursor": {}, "pipeline": [
+        { "$currentOp": { "allUsers": true, "idleConnections": true } },
+        { "$match": { "effectiveUsers.user": "service" } },
+    ] };
+    eventually_async(PATIENCE, "a connection for renewals of each", async || {
+        let told = administrator.database("admin").run_command(logins.clone()).await;
+        let told = told.map_err(|error| error.to_string())?;
+        let found = told
+            .get_document("cursor")
+            .and_then(|cursor| cursor.get_array("firstBatch"));
+        let connections = found.map_or(0, Vec::len);
+        (connections >= 4).then_some(()).ok_or(format!("{connections}"))
+    })
+    .await;
+    site.administer(doc! { "updateUser": "service", "pwd": "second" })
+        .await;
+    leader
+        .release(&[giving_back(&asked, grant.token)])
+        .await
+        .remove(0)
+        .expect("released");
+    let taken = persist(&standby, &waiting).await;
+    let renewed = standby.renew(&[renewal(&waiting, taken.token)]).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::sqlite::{SqliteFence, SqliteStore};
-use tenure::{Lock, LockManager, ResourceName};
+use tenure::{Leases, Lock, LockManager, ResourceName};
 
 const ACCOUNTS: i64 = 4;
 const TRANSFERS: i64 = 16;
@@ -60,7 +60,7 @@ async fn transfer(manager: Arc<LockManager>, ledger: PathBuf, from: i64, to: i64
         ));
     }
     // First claim, then read: whatever an older holder still writes is refused from here on.
-    let fence = SqliteFence::new(&ledger)?;
+    let fence = SqliteFence::new(&ledger, Leases::Elsewhere)?;
     for (account, lock) in &locks {
         lock.claim(&fence, account).await?;
     }

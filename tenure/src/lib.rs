@@ -23,7 +23,7 @@
 //!
 //! ```
 //! use tenure::sqlite::{SqliteFence, rusqlite::Connection};
-//! use tenure::{Election, Registry, ResourceName};
+//! use tenure::{Election, Leases, Registry, ResourceName};
 //!
 //! type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 //!
@@ -43,7 +43,7 @@
 //! // Each night, in every copy:
 //! async fn nightly(night: &str) -> Outcome<()> {
 //!     let store = Registry::connect("sqlite:leases.db").await?;
-//!     let fence = SqliteFence::new("ledger.db")?;
+//!     let fence = SqliteFence::new("ledger.db", Leases::Elsewhere)?;
 //!     let ledger = ResourceName::new("ledger")?;
 //!     let election = Election::builder("nightly-settlement", store).build()?;
 //!     let leadership = election.campaign().await?;
@@ -245,9 +245,9 @@ pub use tenure_core as contract;
 pub use tenure_core::{
     Answer, Attempt, Authority, Bump, Candidate, CandidateId, Cause, Certainty, Claimed, Cursor, Departure,
     End, Event, Fault, Fence, FenceError, FencingToken, Grant, Horizon, Incarnation, Lease, LeaseName,
-    LeasePurge, LeaseStore, ListedMark, Mark, MarkPage, Moment, NameError, NameFault, Note, NoteTooLong,
-    Occupancy, Predecessor, Priority, PriorityError, Promises, Released, ResourceName, StoreError, Term,
-    Timing, TimingError, TimingOptions, TokenError, Ttl, TtlError, Violation,
+    LeasePurge, LeaseStore, Leases, ListedMark, Mark, MarkPage, Moment, NameError, NameFault, Note,
+    NoteTooLong, Occupancy, Predecessor, Priority, PriorityError, Promises, Released, ResourceName,
+    StoreError, Term, Timing, TimingError, TimingOptions, TokenError, Ttl, TtlError, Violation,
 };
 pub use tenure_watermark::{Admission, FileSystemTrust, Watermark, WatermarkView};
 

@@ -2,7 +2,7 @@
 use metrics_exporter_prometheus::PrometheusBuilder;
 use std::sync::Arc;
 use tenure::contract::Answer;
-use tenure::{Fence, FencingToken, LeaseName, ResourceName, Term, Watermark};
+use tenure::{Fence, FencingToken, LeaseName, Leases, ResourceName, Term, Watermark};
 use tenure_testkit::{
     Etcd, EtcdOptions, Mariadb, NatsOptions, NatsServer, Postgres, RedisOptions, RedisServer, ReplicaSet,
     Size,
@@ -71,16 +71,20 @@ fn told<T>(outcome: Result<T, impl std::fmt::Display>) -> Result<(), String> {
 async fn kinds_of_this_machine_and_of_sql(folder: &std::path::Path) -> Vec<Kind> {
     let file = folder.join("fence.db");
     tenure::sqlite::SqliteFence::install(&rusqlite::Connection::open(&file).unwrap()).unwrap();
-    let sqlite = tenure::sqlite::SqliteFence::new(&file).unwrap();
+    let sqlite = tenure::sqlite::SqliteFence::new(&file, Leases::Here).unwrap();
     let postgres = Postgres::shared().await.uri();
     let its_url = format!("{postgres}?schema=counted");
     tenure::postgres::PostgresStore::init(&its_url).await.unwrap();
-    let its_fence = tenure::postgres::PostgresFence::connect(&its_url).await.unwrap();
+    let its_fence = tenure::postgres::PostgresFence::connect(&its_url, Leases::Here)
+        .await
+        .unwrap();
     let mariadb = Mariadb::shared().await;
     mariadb.execute("CREATE DATABASE counted").await.unwrap();
     let url = format!("mysql://root@{}/counted", mariadb.address());
     tenure::mysql::MysqlStore::init(&url).await.unwrap();
-    let fence = tenure::mysql::MysqlFence::connect(&url).await.unwrap();
+    let fence = tenure::mysql::MysqlFence::connect(&url, Leases::Here)
+        .await
+        .unwrap();
     vec![
         Kind::new("a watermark", Watermark::new(), |fence| {
             Box::pin(async move { told(fence.admit(&ledger(), &stale())) })
@@ -130,14 +134,20 @@ impl Servers {
 
     async fn kinds(&self) -> Vec<Kind> {
         let url = format!("{}?prefix=counted", self.redis.url());
-        let redis = tenure::redis::RedisFence::connect(&url).await.unwrap();
-        let etcd = tenure::etcd::EtcdFence::connect(&self.etcd.url()).await.unwrap();
+        let redis = tenure::redis::RedisFence::connect(&url, Leases::Here)
+            .await
+            .unwrap();
+        let etcd = tenure::etcd::EtcdFence::connect(&self.etcd.url(), Leases::Here)
+            .await
+            .unwrap();
         let url = format!("{}/counted", self.nats.url());
         // The bucket is made by the store.
         tenure::nats::NatsStore::connect(&url).await.unwrap();
-        let nats = tenure::nats::NatsFence::connect(&url).await.unwrap();
+        let nats = tenure::nats::NatsFence::connect(&url, Leases::Here)
+            .await
+            .unwrap();
         let client = mongodb::Client::with_uri_str(self.mongodb.uri()).await.unwrap();
-        let mongodb = tenure::mongodb::MongoFence::new(&client.database("counted"));
+        let mongodb = tenure::mongodb::MongoFence::new(&client.database("counted"), Leases::Elsewhere);
         vec![
             Kind::new("Redis", redis, |fence| {
                 let writes = tenure::redis::FencedWrites::new();

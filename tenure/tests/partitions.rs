@@ -12,7 +12,7 @@ use tenure::mongodb::{MongoFence, MongoStore};
 use tenure::nats::{NatsFence, NatsStore};
 use tenure::redis::RedisStore;
 use tenure::sqlite::{SqliteFence, SqliteOptions};
-use tenure::{Authority, Cause, Election, Event, LeaseName, SharedStore, Timing, Ttl, clock_now};
+use tenure::{Authority, Cause, Election, Event, LeaseName, Leases, SharedStore, Timing, Ttl, clock_now};
 use tenure_testkit::{
     Cut, Etcd, EtcdOptions, NatsCluster, NatsOptions, Network, RedisSentinels, ReplicaSet, ScratchDir,
     eventually, eventually_async,
@@ -248,7 +248,7 @@ async fn etcd(network: Network) -> Cluster {
     let side = async |url: &str| Side {
         store: Arc::new(connected(async || EtcdStore::connect(url).await).await),
         data: Arc::new(Data::Etcd(
-            connected(async || EtcdFence::connect(url).await).await,
+            connected(async || EtcdFence::connect(url, Leases::Here).await).await,
         )),
     };
     let beside = side(&format!("etcd://{}", servers.address(leads))).await;
@@ -269,7 +269,10 @@ async fn mongodb(network: Network) -> Cluster {
         store: Arc::new(connected(async || MongoStore::connect(url).await).await),
         data: {
             let client = Client::with_uri_str(url).await.unwrap();
-            Arc::new(Data::Mongo(MongoFence::new(&client.database("tenure")), client))
+            Arc::new(Data::Mongo(
+                MongoFence::new(&client.database("tenure"), Leases::Here),
+                client,
+            ))
         },
     };
     let all = side(&set.uri()).await;
@@ -295,7 +298,7 @@ async fn nats(network: Network) -> Cluster {
         Side {
             store: Arc::new(connected(async || NatsStore::connect(url).await).await),
             data: Arc::new(Data::Nats(
-                connected(async || NatsFence::connect(url).await).await,
+                connected(async || NatsFence::connect(url, Leases::Here).await).await,
             )),
         }
     };
@@ -409,7 +412,7 @@ async fn two_may_believe_while_the_primary_of_sentinels_is_cut_off_and_a_fence_e
     let folder = ScratchDir::new("fence");
     let data = folder.join("data.db");
     std::fs::File::create(&data).unwrap();
-    let fence = SqliteFence::create(&SqliteOptions::new(&data)).unwrap();
+    let fence = SqliteFence::create(&SqliteOptions::new(&data), Leases::Elsewhere).unwrap();
     let (job, ttl) = (LeaseName::new("job").unwrap(), Ttl::from_secs(8).unwrap());
     let leader = election(&beside, "leader", ttl);
     let standby = election(&all, "standby", ttl);

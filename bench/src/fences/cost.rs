@@ -9,8 +9,8 @@ use crate::turns::taking_turns;
 use mongodb::bson::{Document, doc};
 use mongodb::{Client, ClientSession, Collection};
 use std::time::Instant;
-use tenure::Fence;
 use tenure::mongodb::MongoFence;
+use tenure::{Fence, Leases};
 
 /// Turns that are not counted.
 const WARM_UP: u32 = 50;
@@ -41,7 +41,7 @@ pub async fn on_mongodb(uri: &str, rounds: u32) {
             .await
             .unwrap();
     }
-    let fence = MongoFence::new(&database);
+    let fence = MongoFence::new(&database, Leases::Elsewhere);
     let claimed = Instant::now();
     fence.claim(&resource(), &term(1)).await.unwrap();
     println!("MongoDB, three nodes, {rounds} rounds of each, taking turns:");

@@ -4,9 +4,9 @@ use super::register::{NotClaimed, Outcome, Register, Write, claim, resource};
 use crate::store::etcd::put_all;
 use http::uri::PathAndQuery;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tenure::Term;
 use tenure::contract::Answer;
 use tenure::etcd::{EtcdFence, Fenced, FencedTransaction};
+use tenure::{Leases, Term};
 use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
 use tonic_prost::ProstCodec;
@@ -31,7 +31,7 @@ impl EtcdRegister {
         let member = members.split(',').next().unwrap();
         let endpoint = Endpoint::from_shared(format!("http://{member}")).unwrap();
         Self {
-            fence: EtcdFence::connect(url).await.unwrap(),
+            fence: EtcdFence::connect(url, Leases::Here).await.unwrap(),
             channel: endpoint.tcp_nodelay(true).connect().await.unwrap(),
             attempts: AtomicU64::new(0),
         }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use tenure::contract::Answer;
 use tenure::mongodb::{EnterError, FencedCollection, MongoFence};
-use tenure::{FencingToken, Term};
+use tenure::{FencingToken, Leases, Term};
 
 /// Asks every member, since any may become the primary.
 pub async fn end_frozen_transactions_soon(uri: &str) {
@@ -44,7 +44,7 @@ impl MongoRegister {
         let _exists = database.create_collection("history").await;
         Self {
             kind,
-            fence: MongoFence::new(&database),
+            fence: MongoFence::new(&database, Leases::Elsewhere),
             history: database.collection("history"),
             register,
             client,

@@ -6,9 +6,9 @@ use super::register::{NotClaimed, Outcome, Register, Write, claim, resource};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Transaction, TxOpts};
 use std::sync::Mutex;
-use tenure::Term;
 use tenure::contract::Answer;
 use tenure::mysql::MysqlFence;
+use tenure::{Leases, Term};
 use tenure_testkit::Mariadb;
 
 const TABLES: [&str; 2] = ["register", "history"];
@@ -29,7 +29,7 @@ pub async fn make(kind: Kind, url: &str) {
         Mariadb::execute_at(url, statement).await.unwrap();
     }
     if kind == Kind::MysqlGuard {
-        let fence = MysqlFence::connect(url).await.unwrap();
+        let fence = MysqlFence::connect(url, Leases::Here).await.unwrap();
         for table in TABLES {
             fence.guard(table, &resource()).await.unwrap();
         }
@@ -48,7 +48,7 @@ impl MysqlRegister {
         Self {
             kind,
             url: url.to_owned(),
-            fence: MysqlFence::connect(url).await.unwrap(),
+            fence: MysqlFence::connect(url, Leases::Here).await.unwrap(),
             idle: Mutex::default(),
         }
     }

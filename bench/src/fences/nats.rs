@@ -8,9 +8,9 @@ use super::register::{NotClaimed, Outcome, Register, Write, claim, resource};
 use async_nats::Client;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
-use tenure::Term;
 use tenure::contract::Answer;
 use tenure::nats::NatsFence;
+use tenure::{Leases, Term};
 
 /// How the stream's leader is asked for a message of the bucket that a URL without a path names.
 const GET: &str = "$JS.API.STREAM.MSG.GET.KV_tenure";
@@ -30,7 +30,7 @@ pub struct NatsRegister {
 impl NatsRegister {
     pub async fn open(url: &str) -> Self {
         Self {
-            fence: NatsFence::connect(url).await.unwrap().with_leases_elsewhere(),
+            fence: NatsFence::connect(url, Leases::Elsewhere).await.unwrap(),
             client: async_nats::connect(url).await.unwrap(),
             attempts: AtomicU64::new(0),
         }

@@ -4,9 +4,9 @@ use super::kind::Kind;
 use super::place::TRANSACTION_LIFETIME_S;
 use super::register::{NotClaimed, Outcome, Register, Write, claim, resource};
 use std::sync::Mutex;
-use tenure::Term;
 use tenure::contract::Answer;
 use tenure::postgres::PostgresFence;
+use tenure::{Leases, Term};
 use tenure_testkit::Postgres;
 use tokio_postgres::{Client, Error};
 
@@ -25,7 +25,7 @@ pub async fn make(kind: Kind, url: &str) {
     );
     Postgres::execute_at(url, &statements).await.unwrap();
     if kind == Kind::PostgresGuard {
-        let fence = PostgresFence::connect(url).await.unwrap();
+        let fence = PostgresFence::connect(url, Leases::Here).await.unwrap();
         for table in TABLES {
             fence.guard(table, &resource()).await.unwrap();
         }
@@ -44,7 +44,7 @@ impl PostgresRegister {
         Self {
             kind,
             url: url.to_owned(),
-            fence: PostgresFence::connect(url).await.unwrap(),
+            fence: PostgresFence::connect(url, Leases::Here).await.unwrap(),
             idle: Mutex::default(),
         }
     }

@@ -3,9 +3,9 @@
 use super::register::{NotClaimed, Outcome, Register, Write, claim, resource};
 use redis::AsyncCommands as _;
 use redis::aio::MultiplexedConnection;
-use tenure::Term;
 use tenure::contract::Answer;
 use tenure::redis::{FencedWrites, RedisFence};
+use tenure::{Leases, Term};
 
 const VALUE: &str = "{tenure}:register";
 const HISTORY: &str = "{tenure}:history";
@@ -22,7 +22,7 @@ impl RedisRegister {
     pub async fn open(url: &str) -> Self {
         let client = redis::Client::open(url).unwrap();
         Self {
-            fence: RedisFence::connect(url).await.unwrap(),
+            fence: RedisFence::connect(url, Leases::Here).await.unwrap(),
             connection: client.get_multiplexed_async_connection().await.unwrap(),
         }
     }

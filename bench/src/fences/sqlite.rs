@@ -5,9 +5,9 @@ use super::register::{FrozenWriter, NotClaimed, Outcome, Register, Write, claim,
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::sync::Mutex;
 use std::time::Duration;
-use tenure::Term;
 use tenure::contract::Answer;
 use tenure::sqlite::{FencedTable, SqliteFence};
+use tenure::{Leases, Term};
 
 pub struct SqliteRegister {
     kind: Kind,
@@ -50,7 +50,7 @@ impl SqliteRegister {
         Self {
             kind,
             path: path.to_owned(),
-            fence: SqliteFence::new(path).unwrap(),
+            fence: SqliteFence::new(path, Leases::Here).unwrap(),
             tables,
             idle: Mutex::default(),
         }

@@ -77,7 +77,7 @@ fn head(viewed: &Viewed) -> String {
 async fn marks(place: &FencePlaceArguments, store: Option<&str>) -> Result<Vec<ListedMark>, Failure> {
     let place = FencePlace::find(place, store)?;
     let read = async {
-        let Some(opened) = place.open(Making::OnlyLooks).await? else {
+        let Some(opened) = place.open(place.leases(store), Making::OnlyLooks).await? else {
             return Ok(Vec::new());
         };
         fence::all(opened.fence()).await

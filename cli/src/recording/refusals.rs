@@ -8,7 +8,7 @@ use crate::place::Place;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::{Fence, ListedMark};
+use tenure::{Fence, Leases, ListedMark};
 use tokio::time::Instant;
 
 /// The gauge that is set.
@@ -79,7 +79,7 @@ enum Look {
 
 async fn look(place: &FencePlace, opened: &mut Option<Opened>, board: &Board, read: &mut usize) -> Look {
     if opened.is_none() {
-        *opened = place.open(Making::Never).await.ok().flatten();
+        *opened = place.open(Leases::Here, Making::Never).await.ok().flatten();
     }
     let Some(fence) = opened.as_ref() else {
         return Look::Failed;

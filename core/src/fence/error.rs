@@ -5,8 +5,8 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Horizon {
     /// The fence knows the record of the lease that is beside its marks: this is the highest token in it. Exact, if that is
-    /// where the lease is kept: a record that was left there when the leases went to another store says nothing any more, and a
-    /// fence must be told so (`with_leases_elsewhere`).
+    /// where the lease is kept: a record that was left there when the leases went to another store says nothing any more, and is
+    /// not asked where the fence was told so ([`Leases::Elsewhere`](crate::Leases::Elsewhere)).
     Granted(FencingToken),
     /// The lease is elsewhere: this is [`horizon`](crate::horizon) of the fence's own clock and the mark. It
     /// keeps out what would close the resource for ever, not a token that is wrong by less than a day.
@@ -138,7 +138,7 @@ impl fmt::Display for FenceError {
                 f,
                 "refused: token {token} is from the future for \"{resource}\": by its record beside the mark, lease \
                  \"{lease}\" has granted at most {highest}; check where the token comes from; if the lease is in another \
-                 store, name that one (--store URL; in a program, with_leases_elsewhere)"
+                 store, name that one (--store URL; in a program, Leases::Elsewhere)"
             ),
             Self::Future {
                 resource,

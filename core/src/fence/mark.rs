@@ -64,7 +64,7 @@ pub fn horizon(clock_ms: u64, mark: Option<FencingToken>) -> FencingToken {
 pub enum Leases {
     /// Beside the marks, where the fence finds their records.
     Here,
-    /// In another store: a record of such a name beside the marks says nothing.
+    /// In another store, or in another database of this one: a record of such a name beside the marks says nothing.
     Elsewhere,
 }
 

@@ -7,7 +7,7 @@ use mongodb::Collection;
 use mongodb::bson::{Document, doc};
 use std::time::Duration;
 use tenure::mongodb::{FencedCollection, FencedUpdate, MongoFence};
-use tenure::{Authority, Election, Leadership, Registry, ResourceName, TimingOptions};
+use tenure::{Authority, Election, Leadership, Leases, Registry, ResourceName, TimingOptions};
 
 pub async fn run(options: Ship) -> Outcome<()> {
     let store = Registry::connect(&options.shop).await?;
@@ -16,7 +16,8 @@ pub async fn run(options: Ship) -> Outcome<()> {
         .timing(TimingOptions::new(options.ttl).check()?)
         .build()?;
     let database = book::database(&options.shop).await?;
-    let (orders, fence) = (book::orders(&database), MongoFence::new(&database));
+    let orders = book::orders(&database);
+    let fence = MongoFence::new(&database, Leases::Here);
     loop {
         println!("stands by");
         let leadership = election.campaign().await?;

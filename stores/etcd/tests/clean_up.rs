@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{
-    Acquire, Fault as StoreFault, Fence, FencingToken, LeaseName, LeasePurge, LeaseStore, Purge, Purged,
-    Purging, Released, ResourceName, Term,
+    Acquire, Fault as StoreFault, Fence, FencingToken, LeaseName, LeasePurge, LeaseStore, Leases, Purge,
+    Purged, Purging, Released, ResourceName, Term,
 };
 use tenure_etcd::{EtcdFence, EtcdStore};
 use tenure_testkit::{Etcd, EtcdOptions, Fault, RequestFault, eventually_async};
@@ -84,7 +84,9 @@ fn age_all(etcd: &Etcd, scratch: &Scratch) {
 async fn what_is_used_between_two_visits_or_held_at_the_second_outlives_a_clean_up() {
     let (etcd, scratch) = (shared().await, Scratch::new().await);
     let (store, other) = (scratch.store().await, scratch.store().await);
-    let fence = EtcdFence::connect(&scratch.store_url()).await.unwrap();
+    let fence = EtcdFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .unwrap();
     let ledger = ResourceName::new("ledger").unwrap();
     let old = used(&store, "old").await;
     let term = Term::new(crate::common::name("old"), old);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tenure_conformance::strangers::{
     self, exchange, fence_asks_nothing, leader_loses_nothing, standby_is_granted_nothing,
 };
-use tenure_core::{Fault, LeaseStore, StoreError, Verdict};
+use tenure_core::{Fault, LeaseStore, Leases, StoreError, Verdict};
 use tenure_etcd::{EtcdFence, EtcdStore, FencedTransaction};
 use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, SelfSigned, eventually_async};
 
@@ -189,8 +189,9 @@ async fn leader_loses_nothing_to_a_stranger_that_tells_only_root_how_it_stands()
 async fn fence_asks_nothing_of_a_stranger_that_tells_only_root_how_it_stands() {
     for pair in both().await {
         let address = Address::of(pair);
-        let fence = EtcdFence::connect(&address.url()).await.unwrap();
-        let fence = &fence.with_leases_elsewhere();
+        let fence = &EtcdFence::connect(&address.url(), Leases::Elsewhere)
+            .await
+            .unwrap();
         // In the user's own prefix.
         let transaction = &FencedTransaction::new().put("tenure/account", "7");
         let write = async |ledger: &_, term: &_| fence.write(ledger, term, transaction).await.map(drop);

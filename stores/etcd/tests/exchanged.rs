@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_conformance::strangers::{
     self, Address as _, exchange, fence_asks_nothing, leader_loses_nothing, standby_is_granted_nothing,
 };
-use tenure_core::{Fault, Interest, LeaseStore, Scope, StoreError};
+use tenure_core::{Fault, Interest, LeaseStore, Leases, Scope, StoreError};
 use tenure_etcd::{EtcdFence, EtcdStore, FencedTransaction};
 use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually_async, in_one_of};
 
@@ -122,8 +122,9 @@ async fn watch_does_not_go_on_with_a_stranger_at_the_address_of_its_member() {
 #[tokio::test]
 async fn fence_asks_nothing_of_a_stranger_at_the_address_of_its_member() {
     let address = Address::new().await;
-    let fence = EtcdFence::connect(&address.url()).await.unwrap();
-    let fence = &fence.with_leases_elsewhere();
+    let fence = &EtcdFence::connect(&address.url(), Leases::Elsewhere)
+        .await
+        .unwrap();
     let transaction = &FencedTransaction::new().put("account", "7");
     let write = async |ledger: &_, term: &_| fence.write(ledger, term, transaction).await.map(drop);
     fence_asks_nothing(&address, fence, write).await;

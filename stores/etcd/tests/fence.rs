@@ -3,7 +3,8 @@
 use crate::common::{Scratch, giving_back, put, remove, request, seconds, shared, take, value};
 use std::time::Duration;
 use tenure_core::{
-    Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, ResourceName, Term,
+    Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, Leases,
+    ResourceName, Term,
 };
 use tenure_etcd::{EtcdFence, Fenced, FencedTransaction};
 use tenure_testkit::{Etcd, eventually_async};
@@ -17,7 +18,9 @@ struct Bench {
 async fn bench() -> Bench {
     let scratch = Scratch::new().await;
     Bench {
-        fence: EtcdFence::connect(&scratch.store_url()).await.expect("a fence"),
+        fence: EtcdFence::connect(&scratch.store_url(), Leases::Here)
+            .await
+            .expect("a fence"),
         etcd: shared().await,
         scratch,
     }
@@ -253,10 +256,9 @@ async fn terms_of_another_lease_and_from_the_future_change_nothing() {
         matches!(&over, Err(FenceError::Stale { mark, .. }) if *mark == granted),
         "{over:?}"
     );
-    let elsewhere = EtcdFence::connect(&bench.scratch.store_url())
+    let elsewhere = EtcdFence::connect(&bench.scratch.store_url(), Leases::Elsewhere)
         .await
-        .expect("a fence")
-        .with_leases_elsewhere();
+        .expect("a fence");
     elsewhere
         .claim(&ledger(), &term(granted.number() + 1))
         .await

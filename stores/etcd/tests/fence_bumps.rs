@@ -7,7 +7,7 @@ use crate::faults::BOUND;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{
-    Bump, Certainty, Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Mark,
+    Bump, Certainty, Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Leases, Mark,
     ResourceName, Term,
 };
 use tenure_etcd::{EtcdFence, Fenced, FencedTransaction};
@@ -35,7 +35,9 @@ fn bump() -> Bump {
 
 async fn scratch() -> (Scratch, EtcdFence) {
     let scratch = Scratch::new().await;
-    let fence = EtcdFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = EtcdFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     (scratch, fence)
 }
 
@@ -154,8 +156,9 @@ async fn a_mark_in_etcd_whose_lease_has_no_record_is_bumped_to_the_revision() {
 
 #[tokio::test]
 async fn a_mark_in_etcd_of_leases_elsewhere_that_count_is_bumped_by_counting() {
-    let (_scratch, fence) = scratch().await;
-    let fence = fence.with_leases_elsewhere();
+    let scratch = Scratch::new().await;
+    let fence = EtcdFence::connect(&scratch.store_url(), Leases::Elsewhere).await;
+    let fence = fence.expect("a fence");
     fence
         .claim(&ledger(), &term("nightly", 7))
         .await
@@ -235,7 +238,9 @@ async fn bump_in_etcd_that_is_not_heard_of_after_it_was_made_is_unknown() {
         url: format!("etcd://{}", proxy.address()),
         ..scratch
     };
-    let proxied = EtcdFence::connect(&beside.store_url()).await.expect("a fence");
+    let proxied = EtcdFence::connect(&beside.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     proxied.mark(&ledger()).await.expect("it answers");
     // It looks twice, raises, and looks; nothing happens to the first three as long as the test runs.
     proxy.next_requests(3, RequestFault::DuplicateLater(Duration::from_secs(3_600)));
@@ -259,7 +264,9 @@ async fn a_mark_in_etcd_is_bumped_although_its_lease_changes_hands_under_each_lo
         url: format!("etcd://{}", proxy.address()),
         ..direct.clone()
     };
-    let fence = EtcdFence::connect(&through.store_url()).await.expect("a fence");
+    let fence = EtcdFence::connect(&through.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     let other = direct.store().await;
     let asked = request("nightly", "worker", seconds(60));
     let bump = Bump {
@@ -306,7 +313,11 @@ async fn term_that_is_granted_while_a_mark_in_etcd_is_bumped_is_not_admitted() {
         url: format!("etcd://{}", proxy.address()),
         ..direct.clone()
     };
-    let fence = Arc::new(EtcdFence::connect(&through.store_url()).await.expect("a fence"));
+    let fence = Arc::new(
+        EtcdFence::connect(&through.store_url(), Leases::Here)
+            .await
+            .expect("a fence"),
+    );
     let other = direct.store().await;
     for (round, pause) in (0..).zip(pauses()) {
         let asked = request(&format!("job-{round}"), "leader", seconds(60));

@@ -6,14 +6,16 @@ use tenure_conformance::marks::{
     a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
     marks_are_in_the_order_of_their_resources,
 };
-use tenure_core::{Fence, FencingToken, ResourceName, Term};
+use tenure_core::{Fence, FencingToken, Leases, ResourceName, Term};
 use tenure_etcd::EtcdFence;
 use tenure_testkit::FaultProxy;
 
 #[tokio::test]
 async fn a_damaged_mark_in_etcd_hides_no_other() {
     let scratch = Scratch::new().await;
-    let fence = EtcdFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = EtcdFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     let etcd = shared().await;
     let damage =
         async |resource: &str| put(etcd, 0, &format!("{}/fence/{resource}", scratch.prefix), "green");
@@ -23,7 +25,9 @@ async fn a_damaged_mark_in_etcd_hides_no_other() {
 #[tokio::test]
 async fn a_mark_in_etcd_beyond_the_last_token_is_told_with_the_way_out() {
     let scratch = Scratch::new().await;
-    let fence = EtcdFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = EtcdFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     let etcd = shared().await;
     let key = |resource: &str| format!("{}/fence/{resource}", scratch.prefix);
     let plant = async |resource: &str, number: i64| {
@@ -40,7 +44,9 @@ async fn a_mark_in_etcd_beyond_the_last_token_is_told_with_the_way_out() {
 #[tokio::test]
 async fn marks_in_etcd_are_in_the_order_of_their_resources() {
     let scratch = Scratch::new().await;
-    let fence = EtcdFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = EtcdFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     marks_are_in_the_order_of_their_resources(&fence).await;
 }
 
@@ -50,7 +56,9 @@ async fn page_of_marks_in_etcd_takes_two_requests() {
     let etcd = shared().await;
     let proxy = FaultProxy::http2(etcd.address(0)).expect("a proxy");
     let scratch = Scratch::on(&format!("etcd://{}", proxy.address()));
-    let fence = EtcdFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = EtcdFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     let resources: Vec<String> = (0..20).map(|number| format!("table-{number:02}")).collect();
     for resource in &resources {
         let term = Term::new(name("job"), FencingToken::new(7).expect("a token"));

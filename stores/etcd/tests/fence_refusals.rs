@@ -2,7 +2,7 @@
 
 use crate::common::{Scratch, range, shared};
 use std::time::{Duration, Instant};
-use tenure_core::{Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use tenure_core::{Fence, FenceError, FencingToken, LeaseName, Leases, ResourceName, Term};
 use tenure_etcd::EtcdFence;
 use tenure_testkit::{Warnings, eventually_async};
 
@@ -17,7 +17,9 @@ async fn writer_that_is_refused_again_and_again_costs_a_note_and_a_line_a_second
     // The fence counts on a thread of its own.
     let warnings = Warnings::listen();
     let scratch = Scratch::new().await;
-    let fence = EtcdFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = EtcdFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     let ledger = ResourceName::new(&scratch.prefix).expect("a name");
     let term = |number| {
         let token = FencingToken::new(number).expect("a token");

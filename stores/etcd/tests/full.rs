@@ -3,7 +3,7 @@ use crate::common::{Scratch, finding, request, seconds, value};
 use crate::sessions::{renewals, take_many};
 use std::sync::Arc;
 use tenure_core::{
-    Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Renewed, ResourceName,
+    Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Leases, Renewed, ResourceName,
     StoreError, Term, Verdict,
 };
 use tenure_etcd::{EtcdFence, FencedTransaction};
@@ -46,7 +46,7 @@ async fn write_that_a_full_etcd_refuses_may_have_been_made_and_is_told_as_unknow
 
 /// Writes behind a fence until there is no space; each writer's refused key, and what was said of it.
 async fn fill(etcd: &Etcd) -> Vec<(String, StoreError)> {
-    let fence = EtcdFence::connect(&Scratch::on(&etcd.url()).store_url()).await;
+    let fence = EtcdFence::connect(&Scratch::on(&etcd.url()).store_url(), Leases::Here).await;
     let fence = Arc::new(fence.unwrap());
     let ledger = ResourceName::new("ledger").unwrap();
     let term = Term::new(LeaseName::new("job").unwrap(), FencingToken::new(1).unwrap());

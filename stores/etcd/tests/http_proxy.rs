@@ -11,8 +11,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenure_core::{
-    Acquired, Fault, Fence, FenceError, FencingToken, Interest, LeaseStore, Renewed, ResourceName, Scope,
-    StoreError, Term,
+    Acquired, Fault, Fence, FenceError, FencingToken, Interest, LeaseStore, Leases, Renewed, ResourceName,
+    Scope, StoreError, Term,
 };
 use tenure_etcd::EtcdFence;
 use tenure_testkit::{Etcd, EtcdOptions, eventually_async};
@@ -141,10 +141,7 @@ async fn answer_of_another_cluster_on_the_same_connection_is_believed_by_nobody(
     let (ours, strange) = (start().await, start().await);
     let proxy = HttpProxy::to(&ours).await;
     let store = Scratch::on(&proxy.url()).store().await;
-    let fence = EtcdFence::connect(&proxy.url())
-        .await
-        .unwrap()
-        .with_leases_elsewhere();
+    let fence = EtcdFence::connect(&proxy.url(), Leases::Elsewhere).await.unwrap();
     let (ledger, term) = (
         ResourceName::new("ledger").unwrap(),
         Term::new(name("job"), FencingToken::new(7).unwrap()),

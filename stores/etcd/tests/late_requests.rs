@@ -3,8 +3,8 @@ use crate::common::{Scratch, giving_back, granted, name, range, renewal, request
 use crate::faults::{BOUND, bounded, proxied, read_again};
 use std::time::Duration;
 use tenure_core::{
-    Ask, Asked, Certainty, Claimed, Fence, FenceError, FencingToken, LeaseStore, Released, Renew, Renewed,
-    ResourceName, Term,
+    Ask, Asked, Certainty, Claimed, Fence, FenceError, FencingToken, LeaseStore, Leases, Released, Renew,
+    Renewed, ResourceName, Term,
 };
 use tenure_etcd::{EtcdFence, EtcdStore};
 use tenure_testkit::{Fault, FaultProxy, RequestFault, eventually_async};
@@ -102,8 +102,12 @@ async fn late_duplicates_of_a_fence_lower_neither_mark_nor_count_in_etcd() {
         url: format!("etcd://{}", proxy.address()),
         ..scratch.clone()
     };
-    let late = EtcdFence::connect(&through.store_url()).await.unwrap();
-    let direct = EtcdFence::connect(&scratch.store_url()).await.unwrap();
+    let late = EtcdFence::connect(&through.store_url(), Leases::Here)
+        .await
+        .unwrap();
+    let direct = EtcdFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .unwrap();
     late.mark(&ledger).await.unwrap();
     let before = proxy.counts().requests;
     proxy.set(Fault::EveryRequest(RequestFault::DuplicateLater(

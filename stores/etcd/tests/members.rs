@@ -3,8 +3,8 @@ use crate::common::{Scratch, finding, name, renewal, request, seconds, take};
 use crate::connect::{refused, with_users};
 use std::time::Duration;
 use tenure_core::{
-    Certainty, Fault, Fence, FenceError, FencingToken, Interest, LeaseStore, Renewed, ResourceName, Scope,
-    StoreError, Term, Verdict,
+    Certainty, Fault, Fence, FenceError, FencingToken, Interest, LeaseStore, Leases, Renewed, ResourceName,
+    Scope, StoreError, Term, Verdict,
 };
 use tenure_etcd::{EtcdFence, EtcdStore};
 use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually, eventually_async};
@@ -90,7 +90,7 @@ async fn members_of_different_clusters_are_refused() {
     let mut refusals = vec![error];
     // Each would have marks of its own, so that a lower token claims after a higher one.
     for url in [&url, &turned] {
-        let refusal = async || match EtcdFence::connect(url).await {
+        let refusal = async || match EtcdFence::connect(url, Leases::Here).await {
             Ok(fence) => told(not_claimed(&fence).await).await,
             Err(error) => Err(error.to_string()),
         };
@@ -145,7 +145,7 @@ async fn member_of_another_cluster_that_comes_later_is_refused() {
         let store = EtcdStore::connect(&url).await.unwrap();
         let asked = request("job", "holder", seconds(300));
         let beat = [renewal(&asked, take(&store, &asked).await.token)];
-        let fence = EtcdFence::connect(&url).await.unwrap().with_leases_elsewhere();
+        let fence = EtcdFence::connect(&url, Leases::Elsewhere).await.unwrap();
         assert_eq!(not_claimed(&fence).await, None);
         other.restart(0).await.unwrap();
         one.kill(0);

@@ -4,7 +4,7 @@ use crate::sessions::{TTL_SECS, renewals, take_many};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Acquire, Acquired, Change, Claimed, Fence, FenceError, Interest, LeaseStore, Occupancy, Released,
+    Acquire, Acquired, Change, Claimed, Fence, FenceError, Interest, LeaseStore, Leases, Occupancy, Released,
     Renewed, ResourceName, Scope, Term, WatchEvent,
 };
 use tenure_etcd::EtcdFence;
@@ -38,10 +38,9 @@ async fn tokens_of_an_etcd_that_was_put_back_are_refused_by_the_fence_until_they
     let held = request("job", "held", seconds(60));
     let lost = eventually_async(BOUND, "a term", || store.acquire(&held)).await;
     let lost = crate::common::granted(lost);
-    let fence = EtcdFence::connect(&Scratch::on(&shared().await.url()).store_url())
+    let fence = EtcdFence::connect(&Scratch::on(&shared().await.url()).store_url(), Leases::Elsewhere)
         .await
-        .unwrap()
-        .with_leases_elsewhere();
+        .unwrap();
     let ledger = ResourceName::new("ledger").unwrap();
     let claimed = fence.claim(&ledger, &name(lost.token)).await;
     assert_eq!(claimed, Ok(Claimed::Raised { from: None }));

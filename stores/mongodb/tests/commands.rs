@@ -8,7 +8,9 @@ use mongodb::event::command::CommandEvent;
 use mongodb::options::ClientOptions;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenure_core::{Fence, FenceError, FencingToken, LeaseName, LeaseStore, Renewed, ResourceName, Term};
+use tenure_core::{
+    Fence, FenceError, FencingToken, LeaseName, LeaseStore, Leases, Renewed, ResourceName, Term,
+};
 use tenure_mongodb::{EnterError, FencedUpdate, MongoFence, MongoStore};
 use tenure_testkit::ReplicaSet;
 
@@ -83,7 +85,7 @@ async fn entering_a_fence_of_mongodb_is_one_command_of_the_transaction() {
     let ledger = database.collection::<Document>("ledger");
     ledger.insert_one(doc! { "_id": 1 }).await.expect("an account");
     let (fence, resource) = (
-        MongoFence::new(&database),
+        MongoFence::new(&database, Leases::Elsewhere),
         ResourceName::new("ledger").expect("a name"),
     );
     let term = Term::new(
@@ -152,7 +154,7 @@ async fn what_a_bulk_has_not_matched_is_looked_for_in_parts_that_are_bounded() {
         FencingToken::new(5).expect("a token"),
     );
     let resource = ResourceName::new("accounts").expect("a name");
-    let fence = MongoFence::new(&database);
+    let fence = MongoFence::new(&database, Leases::Elsewhere);
     let fenced = fence
         .documents(&resource, &term, &accounts)
         .await

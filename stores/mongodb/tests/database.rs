@@ -3,8 +3,8 @@
 use crate::common::{Scratch, random_bits, request, seconds, take, with_database};
 use mongodb::bson::{Document, doc};
 use tenure_core::{
-    Bump, Certainty, Fault, Fence, FenceError, FencingToken, Interest, LeaseName, LeaseStore, ResourceName,
-    Scope, StoreError, Term, Verdict, WatchSource,
+    Bump, Certainty, Fault, Fence, FenceError, FencingToken, Interest, LeaseName, LeaseStore, Leases,
+    ResourceName, Scope, StoreError, Term, Verdict, WatchSource,
 };
 use tenure_mongodb::{MongoFence, MongoStore};
 use tenure_testkit::ReplicaSet;
@@ -29,9 +29,11 @@ async fn the_database_that_a_fail_over_forgets_is_refused_for_leases_and_marks()
         MongoStore::with_client(client.clone(), "local", &collection)
             .await
             .expect_err("by a client"),
-        MongoFence::connect(&local).await.expect_err("a fence"),
+        MongoFence::connect(&local, Leases::Here)
+            .await
+            .expect_err("a fence"),
     ];
-    let fence = MongoFence::in_collection(&client.database("local"), &collection);
+    let fence = MongoFence::in_collection(&client.database("local"), &collection, Leases::Elsewhere);
     let resource = ResourceName::new("ledger").expect("a name");
     let token = FencingToken::new(5).expect("a token");
     let term = Term::new(LeaseName::new("nightly").expect("a name"), token);

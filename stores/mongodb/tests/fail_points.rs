@@ -5,8 +5,8 @@ use mongodb::Client;
 use mongodb::bson::{Document, doc};
 use std::time::Duration;
 use tenure_core::{
-    Bump, Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Renewed, ResourceName,
-    StoreError, Term,
+    Bump, Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Leases, Renewed,
+    ResourceName, StoreError, Term,
 };
 use tenure_mongodb::{EnterError, FencedUpdate, MongoFence, MongoStore};
 use tenure_testkit::{FaultProxy, ReplicaSet, RequestFault, Size, in_one_of};
@@ -133,7 +133,10 @@ async fn a_batch_that_fails_after_its_first_step_may_have_extended() {
 async fn a_claim_or_bump_that_fails_after_the_mark_may_have_raised_it() {
     let server = Refusing::start().await;
     let scratch = Scratch::new(server.set.uri());
-    let fence = MongoFence::new(&scratch.client().await.database(&scratch.database));
+    let fence = MongoFence::new(
+        &scratch.client().await.database(&scratch.database),
+        Leases::Elsewhere,
+    );
     let resource = ResourceName::new("ledger").expect("a name");
     let term = |number| {
         let token = FencingToken::new(number).expect("a token");
@@ -177,7 +180,7 @@ async fn a_refusal_of_a_repeated_write_does_not_deny_the_first() {
     let scratch = Scratch::new(server.set.uri());
     let uri = format!("{}&retryWrites=true", proxy.mongodb_uri());
     let client = Client::with_uri_str(uri).await.expect("a client");
-    let fence = MongoFence::new(&client.database(&scratch.database));
+    let fence = MongoFence::new(&client.database(&scratch.database), Leases::Elsewhere);
     let store = MongoStore::with_client(client, &scratch.database, "job_leases")
         .await
         .expect("attaches");
@@ -232,8 +235,11 @@ async fn is_overtaken_and_leaves_the_stripes() -> bool {
     let scratch = Scratch::new(server.set.uri());
     let uri = format!("{}&appName=slow", server.set.uri());
     let slow = Client::with_uri_str(uri).await.expect("a client");
-    let slow = MongoFence::new(&slow.database(&scratch.database));
-    let fence = MongoFence::new(&scratch.client().await.database(&scratch.database));
+    let slow = MongoFence::new(&slow.database(&scratch.database), Leases::Elsewhere);
+    let fence = MongoFence::new(
+        &scratch.client().await.database(&scratch.database),
+        Leases::Elsewhere,
+    );
     let resource = ResourceName::new("ledger").expect("a name");
     let lease = |name| LeaseName::new(name).expect("a name");
     let token = |number| FencingToken::new(number).expect("a token");
@@ -318,7 +324,7 @@ async fn a_bulk_that_is_not_confirmed_says_so_also_where_a_part_of_it_is_stale()
         .insert_many([doc! { "_id": 1 }, doc! { "_id": 2 }])
         .await
         .expect("accounts");
-    let fence = MongoFence::new(&database);
+    let fence = MongoFence::new(&database, Leases::Elsewhere);
     let of_term = async |number| {
         let token = FencingToken::new(number).expect("a token");
         let term = Term::new(LeaseName::new("nightly").expect("a name"), token);

@@ -5,7 +5,7 @@ use mongodb::bson::{DateTime, Document, doc};
 use mongodb::error::TRANSIENT_TRANSACTION_ERROR;
 use mongodb::{Client, ClientSession, Collection};
 use std::time::Duration;
-use tenure_core::{Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use tenure_core::{Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, Leases, ResourceName, Term};
 use tenure_mongodb::{EnterError, MongoFence};
 use tenure_testkit::{ReplicaSet, in_one_of};
 
@@ -28,7 +28,7 @@ async fn bank() -> Bank {
         .await
         .expect("an account");
     Bank {
-        fence: MongoFence::new(&database),
+        fence: MongoFence::new(&database, Leases::Elsewhere),
         marks: database.collection("fences"),
         ledger,
         client,

@@ -5,7 +5,9 @@ use mongodb::bson::{Document, doc};
 use mongodb::{ClientSession, Collection};
 use std::time::{Duration, UNIX_EPOCH};
 use tenure_conformance::marks::what_leases_have_left_behind_says_nothing;
-use tenure_core::{Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, ResourceName, Term};
+use tenure_core::{
+    Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Leases, Mark, ResourceName, Term,
+};
 use tenure_mongodb::{EnterError, MongoFence};
 use tenure_testkit::{ReplicaSet, eventually_async};
 
@@ -24,7 +26,7 @@ async fn enter(scratch: &Scratch, term: &Term) -> Result<(), EnterError> {
     let mut session = scratch.client().await.start_session().await.expect("a session");
     session.start_transaction().await.expect("a transaction");
     let database = session.client().database(&scratch.database);
-    let entered = MongoFence::new(&database)
+    let entered = MongoFence::new(&database, Leases::Elsewhere)
         .enter(&mut session, &ledger(), term)
         .await;
     session.abort_transaction().await.expect("aborted");
@@ -34,7 +36,9 @@ async fn enter(scratch: &Scratch, term: &Term) -> Result<(), EnterError> {
 /// A mark that term 7 of "$nightly" had claimed before it was bumped.
 async fn bumped_after_a_claim() -> (Scratch, MongoFence, Mark) {
     let scratch = Scratch::new(ReplicaSet::shared().await.uri());
-    let fence = MongoFence::connect(&scratch.url("")).await.expect("a fence");
+    let fence = MongoFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .expect("a fence");
     fence
         .claim(&ledger(), &term("$nightly", 7))
         .await
@@ -117,8 +121,12 @@ async fn what_leases_have_left_behind_in_mongodb_says_nothing() {
     let scratch = Scratch::new(ReplicaSet::shared().await.uri());
     let store = scratch.store().await;
     let granted = take(&store, &request("nightly", "a", seconds(60))).await.token;
-    let here = MongoFence::connect(&scratch.url("")).await.expect("a fence");
-    let elsewhere = here.clone().with_leases_elsewhere();
+    let here = MongoFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .expect("a fence");
+    let elsewhere = MongoFence::connect(&scratch.url(""), Leases::Elsewhere)
+        .await
+        .expect("a fence");
     let left = term("nightly", granted.number());
     what_leases_have_left_behind_says_nothing(&here, &elsewhere, &left).await;
 }
@@ -173,7 +181,9 @@ fn stripe(number: i32) -> Document {
 #[tokio::test]
 async fn a_claim_in_mongodb_that_is_overtaken_is_counted() {
     let scratch = Scratch::new(ReplicaSet::shared().await.uri());
-    let fence = MongoFence::connect(&scratch.url("")).await.expect("a fence");
+    let fence = MongoFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .expect("a fence");
     let [first, second, third] = [3, 5, 9].map(|number| term("nightly", number));
     fence.claim(&ledger(), &first).await.expect("a claim");
     let entered = LastStripe::entered(&scratch).await;
@@ -261,7 +271,7 @@ async fn a_bump_in_mongodb_is_above_what_a_mark_that_was_removed_has_left() {
 async fn a_term_whose_claim_failed_at_the_last_stripe_enters_by_none() {
     let scratch = Scratch::new(ReplicaSet::shared().await.uri());
     let client = scratch.client().await;
-    let fence = MongoFence::new(&client.database(&scratch.database));
+    let fence = MongoFence::new(&client.database(&scratch.database), Leases::Elsewhere);
     let [former, later] = [5, 9].map(|number| term("$nightly", number));
     let enter = async || {
         let mut session = client.start_session().await.expect("a session");
@@ -301,7 +311,9 @@ async fn a_term_whose_claim_failed_at_the_last_stripe_enters_by_none() {
 #[tokio::test]
 async fn a_claim_that_is_repeated_waits_for_no_transaction_of_its_own_term() {
     let scratch = Scratch::new(ReplicaSet::shared().await.uri());
-    let fence = MongoFence::connect(&scratch.url("")).await.expect("a fence");
+    let fence = MongoFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .expect("a fence");
     let only = term("$nightly", 5);
     fence.claim(&ledger(), &only).await.expect("a claim");
     let entered = LastStripe::entered(&scratch).await;

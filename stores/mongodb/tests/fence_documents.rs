@@ -4,7 +4,7 @@ use crate::common::Scratch;
 use mongodb::Collection;
 use mongodb::bson::{Bson, Document, Regex, cstr, doc};
 use mongodb::options::{ReturnDocument, UpdateModifications};
-use tenure_core::{Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use tenure_core::{Fault, Fence, FenceError, FencingToken, LeaseName, Leases, ResourceName, Term};
 use tenure_mongodb::{EnterError, FencedCollection, FencedUpdate, MongoFence};
 use tenure_testkit::ReplicaSet;
 
@@ -25,7 +25,7 @@ async fn bank() -> Bank {
     ];
     accounts.insert_many(documents).await.expect("accounts");
     Bank {
-        fence: MongoFence::new(&database),
+        fence: MongoFence::new(&database, Leases::Elsewhere),
         accounts,
         scratch,
     }

@@ -7,14 +7,16 @@ use tenure_conformance::marks::{
     a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
     marks_are_in_the_order_of_their_resources,
 };
-use tenure_core::{Bump, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use tenure_core::{Bump, Fault, Fence, FenceError, FencingToken, LeaseName, Leases, ResourceName, Term};
 use tenure_mongodb::MongoFence;
 use tenure_testkit::ReplicaSet;
 
 #[tokio::test]
 async fn a_damaged_mark_in_mongodb_hides_no_other() {
     let scratch = Scratch::new(ReplicaSet::shared().await.uri());
-    let fence = MongoFence::connect(&scratch.url("")).await.expect("a fence");
+    let fence = MongoFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .expect("a fence");
     let database = scratch.client().await.database(&scratch.database);
     let marks = database.collection::<Document>("fences");
     let damage = async |resource: &str| {
@@ -27,7 +29,9 @@ async fn a_damaged_mark_in_mongodb_hides_no_other() {
 #[tokio::test]
 async fn a_mark_in_mongodb_beyond_the_last_token_is_told_with_the_way_out() {
     let scratch = Scratch::new(ReplicaSet::shared().await.uri());
-    let fence = MongoFence::connect(&scratch.url("")).await.expect("a fence");
+    let fence = MongoFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .expect("a fence");
     let database = scratch.client().await.database(&scratch.database);
     let marks = database.collection::<Document>("fences");
     let plant = async |resource: &str, number: i64| {
@@ -44,7 +48,9 @@ async fn a_mark_in_mongodb_beyond_the_last_token_is_told_with_the_way_out() {
 #[tokio::test]
 async fn marks_in_mongodb_are_in_the_order_of_their_resources() {
     let scratch = Scratch::new(ReplicaSet::shared().await.uri());
-    let fence = MongoFence::connect(&scratch.url("")).await.expect("a fence");
+    let fence = MongoFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .expect("a fence");
     marks_are_in_the_order_of_their_resources(&fence).await;
 }
 
@@ -54,7 +60,7 @@ async fn a_stripe_that_holds_no_token_is_told_by_its_number_with_the_way_out() {
     let scratch = Scratch::new(ReplicaSet::shared().await.uri());
     let database = scratch.client().await.database(&scratch.database);
     let (fence, resource) = (
-        MongoFence::new(&database),
+        MongoFence::new(&database, Leases::Elsewhere),
         ResourceName::new("ledger").expect("a name"),
     );
     let term = |number: u64| {

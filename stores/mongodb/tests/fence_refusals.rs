@@ -5,7 +5,7 @@ use crate::faults::proxied_with;
 use mongodb::bson::doc;
 use tenure_conformance::wire::bounded;
 use tenure_core::{
-    Bump, Claimed, Cursor, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, MarkPage,
+    Bump, Claimed, Cursor, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, Leases, MarkPage,
     ResourceName, Term,
 };
 use tenure_mongodb::{EnterError, MongoFence, MongoStore};
@@ -25,7 +25,9 @@ fn term(lease: &str, number: u64) -> Term {
 
 async fn scratch() -> (Scratch, MongoFence) {
     let scratch = Scratch::new(ReplicaSet::shared().await.uri());
-    let fence = MongoFence::connect(&scratch.url("")).await.expect("a fence");
+    let fence = MongoFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .expect("a fence");
     (scratch, fence)
 }
 
@@ -44,7 +46,7 @@ async fn a_token_of_another_lease_is_refused_whatever_its_number() {
         session.start_transaction().await.expect("a transaction");
         // Of the client of the session.
         let database = session.client().database(&scratch.database);
-        let entered = MongoFence::new(&database)
+        let entered = MongoFence::new(&database, Leases::Elsewhere)
             .enter(&mut session, &ledger(), &other)
             .await;
         session.abort_transaction().await.expect("aborted");
@@ -70,7 +72,10 @@ async fn a_token_from_the_future_is_refused() {
     let (scratch, fence) = scratch().await;
     let granted = granted_is_the_horizon(&scratch.store().await, &fence).await;
     // Elsewhere the server's clock keeps out what would close the resource for ever.
-    let elsewhere = MongoFence::new(&scratch.client().await.database(&scratch.database));
+    let elsewhere = MongoFence::new(
+        &scratch.client().await.database(&scratch.database),
+        Leases::Elsewhere,
+    );
     let refused = elsewhere.claim(&ledger(), &term("nightly", 1 << 47)).await;
     assert!(
         matches!(
@@ -94,7 +99,7 @@ async fn the_leases_that_a_fence_goes_by_are_those_of_its_url() {
     let (scratch, _) = scratch().await;
     let url = scratch.url("collection=posts");
     let store = MongoStore::connect(&url).await.expect("a store");
-    let fence = MongoFence::connect(&url).await.expect("a fence");
+    let fence = MongoFence::connect(&url, Leases::Here).await.expect("a fence");
     granted_is_the_horizon(&store, &fence).await;
 }
 
@@ -203,7 +208,7 @@ async fn refusals_that_a_silent_server_does_not_take_hold_nobody_up() {
     let patient = "connectTimeoutMS=600000&heartbeatFrequencyMS=600000";
     let (proxy, scratch, _store) = proxied_with(patient).await;
     let url = with_database(&proxy.mongodb_uri(), &scratch.database, patient);
-    let fence = MongoFence::connect(&url).await.expect("a fence");
+    let fence = MongoFence::connect(&url, Leases::Here).await.expect("a fence");
     let nightly = |number| term("nightly", number);
     fence.claim(&ledger(), &nightly(9)).await.expect("a claim");
     fence.claim(&ledger(), &nightly(5)).await.expect_err("stale");

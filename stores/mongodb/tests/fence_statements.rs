@@ -8,7 +8,7 @@ use mongodb::options::{
     WriteModel,
 };
 use mongodb::{Collection, Namespace};
-use tenure_core::{Certainty, Fault, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use tenure_core::{Certainty, Fault, FenceError, FencingToken, LeaseName, Leases, ResourceName, Term};
 use tenure_mongodb::{EnterError, FencedCollection, FencedUpdate, MongoFence};
 use tenure_testkit::ReplicaSet;
 
@@ -27,7 +27,7 @@ async fn claimed_by_a_later_term() -> (Scratch, Collection<Document>, FencedColl
         FencingToken::new(5).expect("a token"),
     );
     let resource = ResourceName::new("accounts").expect("a name");
-    let fenced = MongoFence::new(&database)
+    let fenced = MongoFence::new(&database, Leases::Elsewhere)
         .documents(&resource, &term, &accounts)
         .await;
     let fenced = fenced.expect("claimed");

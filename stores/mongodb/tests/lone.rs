@@ -3,7 +3,7 @@
 use crate::common::{LEAST_ROLE, Scratch, persist, request, seconds, who_may, with_database};
 use mongodb::bson::{Document, doc};
 use std::time::Duration;
-use tenure_core::{Fault, LeaseStore, Page, StoreError};
+use tenure_core::{Fault, LeaseStore, Leases, Page, StoreError};
 use tenure_mongodb::{MongoFence, MongoStore};
 use tenure_testkit::{Mongod, ReplicaSet, Size, eventually_async};
 
@@ -37,7 +37,9 @@ async fn a_member_that_stands_alone_is_refused() {
         let url = scratch.url(options);
         let refused = MongoStore::connect(&url).await.expect_err("a lone member");
         is_told(&refused, "the replica set \"tenure\"");
-        let fence = MongoFence::connect(&url).await.expect_err("a lone member");
+        let fence = MongoFence::connect(&url, Leases::Here)
+            .await
+            .expect_err("a lone member");
         is_told(&fence, "the replica set \"tenure\"");
     }
     set.restart(0).await.expect("it starts");

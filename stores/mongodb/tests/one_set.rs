@@ -2,7 +2,7 @@
 
 use crate::common::Scratch;
 use std::time::Duration;
-use tenure_core::Fault;
+use tenure_core::{Fault, Leases};
 use tenure_mongodb::{MongoFence, MongoStore};
 use tenure_testkit::{ReplicaSet, Size, eventually_async};
 
@@ -26,7 +26,7 @@ async fn servers_of_different_replica_sets_are_refused() {
         let error = refused("two leaders", store).await;
         assert_eq!(error.fault, Fault::Invalid, "{error}");
         assert!(error.message.contains("different replica sets"), "{error}");
-        let fence = || async { MongoFence::connect(&url).await.err() };
+        let fence = || async { MongoFence::connect(&url, Leases::Here).await.err() };
         let fence = refused("two marks", fence).await;
         assert_eq!(fence.fault, Fault::Invalid, "{fence}");
     }

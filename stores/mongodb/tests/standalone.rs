@@ -5,7 +5,8 @@ use mongodb::bson::{Document, doc};
 use mongodb::error::ErrorKind;
 use std::time::Duration;
 use tenure_core::{
-    Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, ResourceName, Term, Verdict,
+    Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Leases, ResourceName, Term,
+    Verdict,
 };
 use tenure_mongodb::{EnterError, MongoFence, MongoStore};
 use tenure_testkit::{FaultProxy, Mongod, ReplicaSet, Size, eventually_async};
@@ -19,7 +20,9 @@ async fn a_fence_per_document_works_on_a_server_without_replication() {
     let resource = ResourceName::new("accounts").expect("a name");
     let lease = LeaseName::new("nightly").expect("a name");
     // Beside the leases: it looks at their records, too.
-    let fence = MongoFence::connect(&scratch.url("")).await.expect("a fence");
+    let fence = MongoFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .expect("a fence");
     let first = take(&store, &request("nightly", "first", seconds(60)))
         .await
         .token;
@@ -45,7 +48,10 @@ async fn a_fence_per_document_works_on_a_server_without_replication() {
 
     let number = FencingToken::new(first.number() + 1).expect("a token");
     let later = Term::new(lease, number);
-    let elsewhere = MongoFence::new(&scratch.client().await.database(&scratch.database));
+    let elsewhere = MongoFence::new(
+        &scratch.client().await.database(&scratch.database),
+        Leases::Elsewhere,
+    );
     let of_the_later = elsewhere
         .documents(&resource, &later, &accounts)
         .await
@@ -75,7 +81,7 @@ async fn a_fence_of_a_replica_set_does_not_go_by_a_member_that_stands_alone() {
     let url = format!("mongodb://{}/?directConnection=true", proxy.address());
     let scratch = Scratch::new(set.uri());
     let client = mongodb::Client::with_uri_str(&url).await.expect("a client");
-    let fence = MongoFence::new(&client.database(&scratch.database));
+    let fence = MongoFence::new(&client.database(&scratch.database), Leases::Elsewhere);
     let resource = ResourceName::new("accounts").expect("a name");
     let number = FencingToken::new(7).expect("a token");
     let term = Term::new(LeaseName::new("nightly").expect("a name"), number);
@@ -116,7 +122,7 @@ async fn a_server_without_replication_has_no_transactions_and_the_examination_sa
     assert!(repair.contains("start the processes anew"), "{topology:?}");
 
     let client = scratch.client().await;
-    let fence = MongoFence::new(&client.database(&scratch.database));
+    let fence = MongoFence::new(&client.database(&scratch.database), Leases::Elsewhere);
     let (resource, lease) = (
         ResourceName::new("ledger").expect("a name"),
         LeaseName::new("nightly").expect("a name"),

@@ -3,7 +3,8 @@
 use crate::common::{Scratch, persist, renewal, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{
-    Fault, Fence as _, FencingToken, Finding, LeaseName, LeaseStore, Renewed, ResourceName, Term, Verdict,
+    Fault, Fence as _, FencingToken, Finding, LeaseName, LeaseStore, Leases, Renewed, ResourceName, Term,
+    Verdict,
 };
 use tenure_mongodb::{MongoFence, MongoStore};
 use tenure_testkit::{Mongod, ReplicaSet, Size, eventually_async};
@@ -54,7 +55,9 @@ async fn a_member_that_is_started_without_its_set_extends_nothing_for_who_is_tie
     let store = scratch.store().await;
     let asked = request("job", "holder", seconds(300));
     let beat = [renewal(&asked, persist(&store, &asked).await.token)];
-    let fence = MongoFence::connect(&scratch.url("")).await.expect("a fence");
+    let fence = MongoFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .expect("a fence");
     let (resource, lease) = (
         ResourceName::new("ledger").expect("a name"),
         LeaseName::new("elsewhere").expect("a name"),

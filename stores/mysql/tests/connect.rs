@@ -2,7 +2,7 @@
 use crate::common::{Scratch, family, only_the_cleaner_cleans_up, request, seconds, take};
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Certainty, Durability, Fault, FenceError, Interest, LeaseStore, Scope, StoreError, Verdict, WatchSource,
+    Certainty, Durability, Fault, Interest, LeaseStore, Leases, Scope, StoreError, Verdict, WatchSource,
 };
 use tenure_mysql::{MysqlFence, MysqlStore};
 use tenure_testkit::{Mariadb, ScratchDir, SqlFamily, free_port};
@@ -220,8 +220,8 @@ async fn tables_of_an_engine_without_transactions_are_refused() {
         scratch.sql(&made("MEMORY")).await;
         let refused = [
             refused(&scratch.url()).await,
-            match MysqlFence::connect(&scratch.url()).await {
-                Err(FenceError::Store(error)) => error,
+            match MysqlFence::connect(&scratch.url(), Leases::Here).await {
+                Err(error) => error,
                 other => panic!("{other:?}"),
             },
         ];

@@ -7,7 +7,7 @@ use tenure_conformance::strangers::{
     self, Address as _, exchange, fence_asks_nothing, is_refused, leader_loses_nothing,
     standby_is_granted_nothing, watch_is_not_begun,
 };
-use tenure_core::{Fence, LeaseStore, Verdict};
+use tenure_core::{Fence, LeaseStore, Leases, Verdict};
 use tenure_mysql::{MysqlFence, MysqlStore};
 use tenure_testkit::{FaultProxy, Mariadb, eventually_async};
 
@@ -89,8 +89,9 @@ async fn watch_is_not_begun_at_a_stranger_at_the_address_of_its_mysql() {
 #[tokio::test]
 async fn fence_asks_nothing_of_a_stranger_at_the_address_of_its_mysql() {
     let address = Address::new().await;
-    let fence = MysqlFence::connect(&address.url()).await.unwrap();
-    let fence = &fence.with_leases_elsewhere();
+    let fence = &MysqlFence::connect(&address.url(), Leases::Elsewhere)
+        .await
+        .unwrap();
     fence_asks_nothing(&address, fence, async |ledger, term| {
         fence.check(ledger, term).await
     })

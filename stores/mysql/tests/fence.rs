@@ -5,7 +5,7 @@ use mysql_async::{Conn, IsolationLevel, TxOpts};
 use std::time::{Duration, Instant};
 use tenure_conformance::marks::a_token_is_a_day_ahead_of_the_clock_at_most;
 use tenure_core::{
-    Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseStore, ResourceName, Term,
+    Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseStore, Leases, ResourceName, Term,
 };
 use tenure_mysql::MysqlFence;
 use tenure_testkit::in_one_of;
@@ -25,7 +25,7 @@ pub(super) fn term(lease: &str, number: u64) -> Term {
 
 pub(super) async fn fenced() -> (Scratch, MysqlFence) {
     let scratch = Scratch::new().await;
-    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
+    let fence = MysqlFence::connect(&scratch.url(), Leases::Here).await.unwrap();
     scratch
         .sql("CREATE TABLE account (id INT PRIMARY KEY, cents BIGINT); INSERT INTO account VALUES (1, 0)")
         .await;

@@ -7,8 +7,8 @@ use mysql_async::prelude::Queryable as _;
 use std::time::Duration;
 use tenure_conformance::marks::what_leases_have_left_behind_says_nothing;
 use tenure_core::{
-    Bump, Certainty, Claimed, Fault, Fence, FenceError, Finding, LeaseStore, Mark, MarkPage, ResourceName,
-    Term, Verdict, is_counted,
+    Bump, Certainty, Claimed, Fault, Fence, FenceError, Finding, LeaseStore, Leases, Mark, MarkPage,
+    ResourceName, Term, Verdict, is_counted,
 };
 use tenure_mysql::{MysqlFence, MysqlStore};
 use tenure_testkit::{FaultProxy, Mariadb, RequestFault};
@@ -345,7 +345,7 @@ async fn bump_in_mysql_that_is_not_heard_of_after_it_was_made_is_unknown() {
     let before = bumped_after_a_claim(&direct).await;
     let proxy = FaultProxy::mysql(Mariadb::shared().await.address()).unwrap();
     let url = scratch.url_at("root", &proxy.address().to_string());
-    let proxied = MysqlFence::connect(&url).await.unwrap();
+    let proxied = MysqlFence::connect(&url, Leases::Here).await.unwrap();
     // The look, and nothing before it, begins like this.
     proxy.next_commands(1, "CAST", RequestFault::CutBefore);
     let error = proxied.bump(&bump(ledger())).await.unwrap_err();
@@ -401,7 +401,9 @@ async fn what_leases_have_left_behind_in_mysql_says_nothing() {
     let store = scratch.store().await;
     let granted = take(&store, &request("nightly", "a", seconds(60))).await.token;
     let here = MysqlFence::beside(&store);
-    let elsewhere = here.clone().with_leases_elsewhere();
+    let elsewhere = MysqlFence::connect(&scratch.url(), Leases::Elsewhere)
+        .await
+        .unwrap();
     let left = Term::new(name("nightly"), granted);
     what_leases_have_left_behind_says_nothing(&here, &elsewhere, &left).await;
 }
@@ -418,7 +420,9 @@ async fn a_set_up_that_hears_nothing_of_leases_elsewhere_in_mysql_raises_nothing
         assert_ne!(earlier, now);
         scratch.sql(&earlier).await;
     }
-    let fence = MysqlFence::beside(&store).with_leases_elsewhere();
+    let fence = MysqlFence::connect(&scratch.url(), Leases::Elsewhere)
+        .await
+        .unwrap();
     let next = term("nightly", granted.number() + 1);
     let of_nightly = Bump {
         lease: Some(name("nightly")),

@@ -4,7 +4,7 @@ use crate::fence::{ADD, ROUNDS_MAX, cents, fenced, ledger, term, token, waits, w
 use mysql_async::TxOpts;
 use mysql_async::prelude::Queryable as _;
 use std::time::Duration;
-use tenure_core::{Claimed, Fence, FenceError, ResourceName};
+use tenure_core::{Claimed, Fence, FenceError, Leases, ResourceName};
 use tenure_mysql::MysqlFence;
 use tenure_testkit::in_one_of;
 
@@ -175,7 +175,7 @@ async fn renamed_table_of_mysql_stays_guarded_and_another_takes_its_name_and_gua
 async fn guard_of_mysql_asks_the_marks_of_the_fence_that_has_made_it_last() {
     let (scratch, fence) = fenced().await;
     let elsewhere = Scratch::new().await;
-    let moved = MysqlFence::connect(&elsewhere.url()).await.unwrap();
+    let moved = MysqlFence::connect(&elsewhere.url(), Leases::Here).await.unwrap();
     let table = format!("{}.account", scratch.database);
     for fence in [&fence, &moved] {
         fence.guard(&table, &ledger()).await.unwrap();

@@ -6,7 +6,7 @@ use tenure_conformance::marks::{
     a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
     marks_are_in_the_order_of_their_resources,
 };
-use tenure_core::{Bump, Certainty, Cursor, Fault, Fence, FenceError, ListedMark, ResourceName};
+use tenure_core::{Bump, Certainty, Cursor, Fault, Fence, FenceError, Leases, ListedMark, ResourceName};
 use tenure_mysql::MysqlFence;
 use tenure_testkit::Mariadb;
 
@@ -14,7 +14,7 @@ use tenure_testkit::Mariadb;
 #[tokio::test]
 async fn a_damaged_mark_in_mysql_hides_no_other() {
     let scratch = Scratch::new().await;
-    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
+    let fence = MysqlFence::connect(&scratch.url(), Leases::Here).await.unwrap();
     let damage = async |resource: &str| {
         let damaging = format!(
             "ALTER TABLE tenure_fences DROP CONSTRAINT tenure_fences_token; \
@@ -28,7 +28,7 @@ async fn a_damaged_mark_in_mysql_hides_no_other() {
 #[tokio::test]
 async fn a_mark_in_mysql_beyond_the_last_token_is_told_with_the_way_out() {
     let scratch = Scratch::new().await;
-    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
+    let fence = MysqlFence::connect(&scratch.url(), Leases::Here).await.unwrap();
     let change = async |change: &str, resource: &str| {
         scratch
             .sql(&format!("{change} WHERE resource = '{resource}'"))
@@ -53,7 +53,7 @@ fn faulty<T: std::fmt::Debug>(looked: Result<T, FenceError>) -> Fault {
 async fn marks_of_a_mysql_that_is_demoted_are_not_told() {
     let server = Mariadb::start().await.unwrap();
     let scratch = Scratch::on(&server.address()).await;
-    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
+    let fence = MysqlFence::connect(&scratch.url(), Leases::Here).await.unwrap();
     let (resource, claimed) = (ledger(), term("nightly", 5));
     fence.claim(&resource, &claimed).await.unwrap();
     server.execute("SET GLOBAL read_only = ON").await.unwrap();
@@ -72,7 +72,7 @@ async fn marks_of_a_mysql_that_is_demoted_are_not_told() {
 async fn marks_of_a_mysql_that_is_demoted_are_not_raised() {
     let server = Mariadb::start().await.unwrap();
     let scratch = Scratch::on(&server.address()).await;
-    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
+    let fence = MysqlFence::connect(&scratch.url(), Leases::Here).await.unwrap();
     let (resource, fresh) = (ledger(), ResourceName::new("fresh").unwrap());
     fence.claim(&resource, &term("nightly", 5)).await.unwrap();
     server.execute("SET GLOBAL read_only = ON").await.unwrap();
@@ -110,10 +110,10 @@ async fn marks_of_mysql_are_not_told_from_a_transaction_that_began_before() {
              SET GLOBAL init_connect = 'SET autocommit = 0'"
         ))
         .await;
-    let owners = MysqlFence::connect(&scratch.url()).await.unwrap();
+    let owners = MysqlFence::connect(&scratch.url(), Leases::Here).await.unwrap();
     let (resource, earlier) = (ledger(), term("nightly", 5));
     owners.claim(&resource, &earlier).await.unwrap();
-    let services = MysqlFence::connect(&server.uri_as("service", "x", database)).await;
+    let services = MysqlFence::connect(&server.uri_as("service", "x", database), Leases::Here).await;
     let services = services.unwrap();
     let before = services.check(&resource, &earlier).await;
     owners.claim(&resource, &term("nightly", 9)).await.unwrap();
@@ -124,6 +124,6 @@ async fn marks_of_mysql_are_not_told_from_a_transaction_that_began_before() {
 #[tokio::test]
 async fn marks_in_mysql_are_in_the_order_of_their_resources() {
     let scratch = Scratch::new().await;
-    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
+    let fence = MysqlFence::connect(&scratch.url(), Leases::Here).await.unwrap();
     marks_are_in_the_order_of_their_resources(&fence).await;
 }

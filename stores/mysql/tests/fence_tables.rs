@@ -4,7 +4,7 @@ use crate::fence::{fenced, ledger, term};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error};
 use tenure_conformance::marks::is_not_guarded;
-use tenure_core::{Fault, Fence, FenceError, LeaseStore as _, Verdict};
+use tenure_core::{Fault, Fence, FenceError, LeaseStore as _, Leases, Verdict};
 use tenure_mysql::MysqlFence;
 use tenure_testkit::{Mariadb, SqlFamily};
 
@@ -111,7 +111,7 @@ async fn guard_of_mysql_whose_log_has_statements_is_told_of() {
         .sql("CREATE TABLE account (id INT PRIMARY KEY, cents BIGINT)")
         .await;
     let (fence, store) = (
-        MysqlFence::connect(&scratch.url()).await.unwrap(),
+        MysqlFence::connect(&scratch.url(), Leases::Here).await.unwrap(),
         scratch.store().await,
     );
     let told = async || {

@@ -4,7 +4,7 @@ use crate::fence::{cents, fenced, ledger, term};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
 use tenure_conformance::wire::bounded;
-use tenure_core::{Claimed, Fault, Fence, FenceError, FencingToken};
+use tenure_core::{Claimed, Fault, Fence, FenceError, FencingToken, Leases};
 use tenure_mysql::MysqlFence;
 use tenure_testkit::{Mariadb, SqlFamily, eventually_async};
 
@@ -68,7 +68,7 @@ async fn prepared_xa_transaction_keeps_no_claim_waiting_after_a_restart() {
     scratch
         .sql("CREATE TABLE account (id INT PRIMARY KEY, cents BIGINT); INSERT INTO account VALUES (1, 0)")
         .await;
-    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
+    let fence = MysqlFence::connect(&scratch.url(), Leases::Here).await.unwrap();
     fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
     drop(prepared(&scratch, "SERIALIZABLE", 5).await);
     server.restart().await.unwrap();

@@ -5,8 +5,8 @@ use mysql_async::Row;
 use mysql_async::prelude::Queryable as _;
 use std::time::Duration;
 use tenure_core::{
-    Acquired, Certainty, Claimed, Fault, Fence, LeasePurge as _, LeaseStore, Listed, Note, Page, Purge,
-    Purging, Released, Renewed, ResourceName, Term,
+    Acquired, Certainty, Claimed, Fault, Fence, LeasePurge as _, LeaseStore, Leases, Listed, Note, Page,
+    Purge, Purging, Released, Renewed, ResourceName, Term,
 };
 use tenure_mysql::MysqlFence;
 use tenure_testkit::{Mariadb, SqlFamily};
@@ -62,7 +62,7 @@ async fn names_are_answered_as_they_are_where_sessions_speak_another_character_s
     let next = take(&store, &rival).await;
     assert_eq!(next.predecessor.unwrap().candidate, asked.candidate.id);
 
-    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
+    let fence = MysqlFence::connect(&scratch.url(), Leases::Here).await.unwrap();
     let ledger = ResourceName::new("帳簿").unwrap();
     let term = |token| Term::new(asked.name.clone(), token);
     let first = fence.claim(&ledger, &term(next.token)).await;

@@ -2,7 +2,7 @@
 use crate::common::Scratch;
 use std::io;
 use std::sync::Arc;
-use tenure_core::{Certainty, Fault, FenceError};
+use tenure_core::{Certainty, Fault, Leases};
 use tenure_mysql::{MysqlFence, MysqlStore};
 use tenure_testkit::Mariadb;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
@@ -24,9 +24,7 @@ async fn proxy_that_sends_what_reads_to_another_server_is_refused() {
         let set = format!("SET GLOBAL read_only = {read_only}");
         replica.execute(&set).await.unwrap();
         let store = MysqlStore::connect(&url).await.unwrap_err();
-        let FenceError::Store(fence) = MysqlFence::connect(&url).await.unwrap_err() else {
-            panic!("of the store")
-        };
+        let fence = MysqlFence::connect(&url, Leases::Here).await.unwrap_err();
         for error in [store, fence] {
             assert_eq!(
                 (error.fault, error.certainty),

@@ -5,8 +5,8 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Acquire, Change, Fault, Fence, FenceError, FencingToken, Grant, Interest, LeaseStore, Released, Renew,
-    Renewed, ResourceName, Scope, Term, Verdict, WatchEvent,
+    Acquire, Change, Fault, Fence, FenceError, FencingToken, Grant, Interest, LeaseStore, Leases, Released,
+    Renew, Renewed, ResourceName, Scope, Term, Verdict, WatchEvent,
 };
 use tenure_nats::{NatsFence, NatsStore};
 use tenure_testkit::{FaultProxy, NatsCluster, NatsOptions, eventually_async};
@@ -303,9 +303,9 @@ async fn claim_that_meets_a_write_under_way_waits_for_it_and_asks_seldom() {
         at(cluster.servers()[leader].address()),
         at(proxy.address().to_string()),
     ];
-    let old = in_time("a fence", || NatsFence::connect(&old)).await;
-    let new = in_time("a fence", || NatsFence::connect(&new)).await;
-    let (old, new) = (Arc::new(old.with_leases_elsewhere()), new.with_leases_elsewhere());
+    let old = in_time("a fence", || NatsFence::connect(&old, Leases::Elsewhere)).await;
+    let new = in_time("a fence", || NatsFence::connect(&new, Leases::Elsewhere)).await;
+    let old = Arc::new(old);
     let ledger = ResourceName::new("ledger").expect("a name");
     let term = |number| Term::new(name("job"), FencingToken::new(number).expect("a token"));
     eventually_async(ELECTION, "a claim", async || old.claim(&ledger, &term(1)).await).await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
-use tenure_core::{Fault, LeaseStore};
+use tenure_core::{Fault, LeaseStore, Leases};
 use tenure_nats::{NatsFence, NatsStore};
 use tenure_testkit::{NatsOptions, NatsServer, ScratchDir, eventually_async};
 
@@ -107,7 +107,7 @@ async fn user_of_an_account_is_let_in_by_a_file_of_credentials_which_is_read_ane
     let store = NatsStore::connect(&url(&server, &file)).await.expect("let in");
     let asked = request("job", "a", seconds(60));
     let token = take(&store, &asked).await.token;
-    let fence = NatsFence::connect(&url(&server, &file)).await;
+    let fence = NatsFence::connect(&url(&server, &file), Leases::Here).await;
     assert!(fence.is_ok(), "{:?}", fence.err());
 
     fs::write(&file, "nothing of use").expect("written");

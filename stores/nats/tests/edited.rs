@@ -4,7 +4,7 @@ use crate::common::{Beneath, Scratch, granted, key, name, request, seconds, shar
 use serde_json::{Value, json};
 use std::time::Duration;
 use tenure_core::{
-    Acquire, Acquired, Certainty, Fault, Fence, FenceError, FencingToken, LeaseStore, ResourceName,
+    Acquire, Acquired, Certainty, Fault, Fence, FenceError, FencingToken, LeaseStore, Leases, ResourceName,
     StoreError, Term,
 };
 use tenure_nats::{NatsFence, NatsStore};
@@ -106,8 +106,8 @@ async fn bucket_that_is_edited_so_that_it_will_not_do_is_told_with_the_way_out()
 #[tokio::test]
 async fn earlier_term_is_not_admitted_where_an_edited_bucket_has_forgotten_the_mark() {
     let scratch = Scratch::new().await;
-    let fence = NatsFence::connect(&scratch.store_url()).await.expect("a fence");
-    let fence = fence.with_leases_elsewhere();
+    let fence = NatsFence::connect(&scratch.store_url(), Leases::Elsewhere).await;
+    let fence = fence.expect("a fence");
     let ledger = ResourceName::new("ledger").expect("a name");
     let term = |token| Term::new(name("job"), FencingToken::new(token).expect("a token"));
     fence.claim(&ledger, &term(8)).await.expect("claimed");

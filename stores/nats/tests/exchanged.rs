@@ -6,7 +6,7 @@ use tenure_conformance::strangers::{
     self, Address as _, exchange, fence_asks_nothing, is_refused, leader_loses_nothing,
     standby_is_granted_nothing, watch_is_not_begun,
 };
-use tenure_core::{Acquired, LeaseStore};
+use tenure_core::{Acquired, LeaseStore, Leases};
 use tenure_nats::NatsFence;
 use tenure_testkit::{FaultProxy, NatsOptions, NatsServer, eventually_async};
 
@@ -89,8 +89,7 @@ async fn watch_is_not_begun_at_a_stranger_at_the_address_of_its_server() {
 async fn fence_asks_nothing_of_a_stranger_at_the_address_of_its_server() {
     let address = Address::new().await;
     let url = address.scratch.store_url();
-    let fence = in_time("a fence", || NatsFence::connect(&url)).await;
-    let fence = &fence.with_leases_elsewhere();
+    let fence = &in_time("a fence", || NatsFence::connect(&url, Leases::Elsewhere)).await;
     let write = async |ledger: &_, term: &_| fence.put(ledger, term, "account", "7").await.map(drop);
     fence_asks_nothing(&address, fence, write).await;
 }

@@ -3,7 +3,7 @@
 use crate::common::{Scratch, in_time, name, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{
-    Bump, Certainty, Claimed, Cursor, Fault, Fence, FenceError, FencingToken, Horizon, MarkPage,
+    Bump, Certainty, Claimed, Cursor, Fault, Fence, FenceError, FencingToken, Horizon, Leases, MarkPage,
     ResourceName, Term,
 };
 use tenure_nats::NatsFence;
@@ -22,8 +22,7 @@ fn term(lease: &str, token: u64) -> Term {
 
 async fn fence(scratch: &Scratch) -> NatsFence {
     let url = scratch.store_url();
-    let fence = in_time("a fence", || NatsFence::connect(&url)).await;
-    fence.with_leases_elsewhere()
+    in_time("a fence", || NatsFence::connect(&url, Leases::Elsewhere)).await
 }
 
 async fn text(scratch: &Scratch, key: &str) -> Option<String> {
@@ -142,7 +141,9 @@ async fn tokens_of_another_lease_and_from_the_future_change_nothing_in_nats() {
     // Where the lease is in the same bucket, what it has granted is known.
     let store = scratch.store().await;
     let granted = take(&store, &request("here", "a", seconds(60))).await;
-    let beside = NatsFence::connect(&scratch.store_url()).await.expect("connects");
+    let beside = NatsFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("connects");
     let (seat, next) = (resource("seat"), granted.token.number() + 1);
     let future = beside.claim(&seat, &term("here", next)).await;
     assert!(

@@ -4,7 +4,7 @@ use crate::common::{Scratch, name, request, seconds, shared, take};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tenure_core::{
-    Bump, Certainty, Claimed, Fault, Fence, FenceError, FencingToken, Mark, ResourceName, Term,
+    Bump, Certainty, Claimed, Fault, Fence, FenceError, FencingToken, Leases, Mark, ResourceName, Term,
 };
 use tenure_nats::NatsFence;
 use tenure_testkit::{FaultProxy, RequestFault};
@@ -36,7 +36,9 @@ fn bump() -> Bump {
 }
 
 async fn fence(scratch: &Scratch) -> NatsFence {
-    NatsFence::connect(&scratch.store_url()).await.expect("a fence")
+    NatsFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence")
 }
 
 /// A mark that term 7 of "nightly" had claimed before it was bumped.
@@ -202,7 +204,8 @@ async fn bump_in_nats_that_is_not_heard_of_after_it_was_made_is_unknown() {
         url: format!("nats://{}", proxy.address()),
         bucket: scratch.bucket.clone(),
     };
-    let proxied = fence(&beside).await.with_leases_elsewhere();
+    let proxied = NatsFence::connect(&beside.store_url(), Leases::Elsewhere).await;
+    let proxied = proxied.expect("a fence");
     proxied.mark(&ledger()).await.expect("it answers");
     // It looks, raises, and looks.
     proxy.next_commands(1, "STREAM.MSG.GET", NEVER_AGAIN);

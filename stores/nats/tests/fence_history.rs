@@ -3,7 +3,7 @@
 use crate::common::{Beneath, Scratch};
 use std::sync::Arc;
 use tenure_conformance::register::{Register, terms_follow_each_other};
-use tenure_core::{Answer, FenceError, ResourceName, Term};
+use tenure_core::{Answer, FenceError, Leases, ResourceName, Term};
 use tenure_nats::NatsFence;
 
 const KEY: &str = "number";
@@ -17,9 +17,9 @@ struct Number {
 
 impl Number {
     async fn of(scratch: &Scratch) -> Self {
-        let fence = NatsFence::connect(&scratch.store_url()).await;
+        let fence = NatsFence::connect(&scratch.store_url(), Leases::Elsewhere).await;
         Self {
-            fence: fence.expect("the fence connects").with_leases_elsewhere(),
+            fence: fence.expect("the fence connects"),
             beneath: scratch.beneath().await,
             stream: scratch.stream(),
         }

@@ -7,14 +7,16 @@ use tenure_conformance::marks::{
     a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
     marks_are_in_the_order_of_their_resources,
 };
-use tenure_core::{Fence, ListedMark, MARKS_MAX};
+use tenure_core::{Fence, Leases, ListedMark, MARKS_MAX};
 use tenure_nats::NatsFence;
 
 /// What was removed must not make a page look as if it were full, or the last.
 #[tokio::test]
 async fn removed_mark_of_nats_hides_none_of_the_others() {
     let scratch = Scratch::new().await;
-    let fence = NatsFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = NatsFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     let beneath = scratch.beneath().await;
     let key = |number: usize| format!("tenure-fence.r{number:05}");
     let mark = json!({ "form": 1, "lease": "job", "token": 7 }).to_string();
@@ -35,7 +37,9 @@ async fn removed_mark_of_nats_hides_none_of_the_others() {
 #[tokio::test]
 async fn a_damaged_mark_in_nats_hides_no_other() {
     let scratch = Scratch::new().await;
-    let fence = NatsFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = NatsFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     let beneath = scratch.beneath().await;
     let damage = async |resource: &str| {
         beneath
@@ -48,7 +52,9 @@ async fn a_damaged_mark_in_nats_hides_no_other() {
 #[tokio::test]
 async fn a_mark_in_nats_beyond_the_last_token_is_told_with_the_way_out() {
     let scratch = Scratch::new().await;
-    let fence = NatsFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = NatsFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     let beneath = scratch.beneath().await;
     let key = |resource: &str| format!("tenure-fence.{resource}");
     let plant = async |resource: &str, number: i64| {
@@ -65,7 +71,9 @@ async fn a_mark_in_nats_beyond_the_last_token_is_told_with_the_way_out() {
 #[tokio::test]
 async fn a_key_that_no_resource_has_is_listed_in_nats_and_hides_no_mark() {
     let scratch = Scratch::new().await;
-    let fence = NatsFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = NatsFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     let beneath = scratch.beneath().await;
     let mark = json!({ "form": 1, "lease": "job", "token": 7 }).to_string();
     for key in ["tenure-fence.a", "tenure-fence.b.c", "tenure-fence.d"] {
@@ -82,6 +90,8 @@ async fn a_key_that_no_resource_has_is_listed_in_nats_and_hides_no_mark() {
 #[tokio::test]
 async fn marks_in_nats_are_in_the_order_of_their_resources() {
     let scratch = Scratch::new().await;
-    let fence = NatsFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = NatsFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     marks_are_in_the_order_of_their_resources(&fence).await;
 }

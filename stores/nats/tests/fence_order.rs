@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tenure_core::{Fault, Fence, FenceError, FencingToken, ResourceName, StoreError, Term};
+use tenure_core::{Fault, Fence, FenceError, FencingToken, Leases, ResourceName, StoreError, Term};
 use tenure_nats::NatsFence;
 use tokio::sync::watch;
 
@@ -48,8 +48,7 @@ fn term(token: u64) -> Term {
 
 async fn fence(scratch: &Scratch) -> NatsFence {
     let url = scratch.store_url();
-    let fence = in_time("a fence", || NatsFence::connect(&url)).await;
-    fence.with_leases_elsewhere()
+    in_time("a fence", || NatsFence::connect(&url, Leases::Elsewhere)).await
 }
 
 /// The copies of a new bucket may lose the leader that they have elected first.

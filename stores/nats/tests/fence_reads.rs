@@ -3,7 +3,7 @@
 use crate::common::{Scratch, name};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tenure_core::{Certainty, Fault, Fence, FenceError, FencingToken, ResourceName, Term};
+use tenure_core::{Certainty, Fault, Fence, FenceError, FencingToken, Leases, ResourceName, Term};
 use tenure_nats::NatsFence;
 use tenure_testkit::{FaultProxy, NatsCluster, NatsOptions, eventually_async};
 
@@ -21,8 +21,8 @@ fn term(token: u64) -> Term {
 }
 
 async fn fence(address: &str, scratch: &Scratch) -> NatsFence {
-    let fence = NatsFence::connect(&format!("nats://{address}/{}", scratch.bucket)).await;
-    fence.expect("a fence").with_leases_elsewhere()
+    let fence = NatsFence::connect(&format!("nats://{address}/{}", scratch.bucket), Leases::Elsewhere).await;
+    fence.expect("a fence")
 }
 
 async fn claimed_in_time(fence: &NatsFence, token: u64) {

@@ -2,7 +2,7 @@
 //! what it says of itself is all that is asked.
 
 use crate::common::{Scratch, request, seconds, shared, take};
-use tenure_core::{Certainty, Fault};
+use tenure_core::{Certainty, Fault, Leases};
 use tenure_nats::NatsFence;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -36,7 +36,7 @@ async fn pass_on(mut client: TcpStream, server: TcpStream, version: &str) {
 #[tokio::test]
 async fn server_before_2_11_keeps_leases_and_a_fence_on_it_is_refused_with_the_way_out() {
     let scratch = Scratch::on(&shared_as("2.10.29").await);
-    let error = NatsFence::connect(&scratch.store_url())
+    let error = NatsFence::connect(&scratch.store_url(), Leases::Here)
         .await
         .expect_err("no write through it could be stored");
     assert_eq!(
@@ -56,7 +56,7 @@ async fn server_before_2_11_keeps_leases_and_a_fence_on_it_is_refused_with_the_w
 async fn fence_is_opened_on_the_first_version_that_can_keep_it() {
     let scratch = Scratch::on(&shared_as("2.11.0-RC.1").await);
     drop(
-        NatsFence::connect(&scratch.store_url())
+        NatsFence::connect(&scratch.store_url(), Leases::Here)
             .await
             .expect("it is opened"),
     );

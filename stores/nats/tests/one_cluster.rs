@@ -2,7 +2,7 @@
 
 use crate::common::{Scratch, granted, in_time, request, seconds, shared_cluster, take};
 use std::time::Duration;
-use tenure_core::{Fault, LeaseStore, StoreError, Verdict};
+use tenure_core::{Fault, LeaseStore, Leases, StoreError, Verdict};
 use tenure_nats::{NatsFence, NatsStore};
 use tenure_testkit::{NatsOptions, NatsServer, eventually_async};
 
@@ -29,7 +29,7 @@ async fn servers_of_different_clusters_are_refused() {
     drop(in_time("a bucket of its own", || NatsStore::connect(&theirs)).await);
     let error = refused(|| NatsStore::connect(&url)).await;
     assert!(error.message.contains(&told), "{error}");
-    refused(|| NatsFence::connect(&url)).await;
+    refused(|| NatsFence::connect(&url, Leases::Here)).await;
 
     // One that is away tells nothing yet.
     other.kill();

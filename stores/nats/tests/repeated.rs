@@ -5,7 +5,8 @@ use crate::common::{Scratch, giving_back, granted, key, name, renewal, request, 
 use serde_json::{Value, json};
 use std::time::Duration;
 use tenure_core::{
-    Fault, Fence, FenceError, FencingToken, LeaseStore, Released, Renewed, ResourceName, Term, Verdict,
+    Fault, Fence, FenceError, FencingToken, LeaseStore, Leases, Released, Renewed, ResourceName, Term,
+    Verdict,
 };
 use tenure_nats::{NatsFence, NatsStore};
 use tenure_testkit::{FaultProxy, NatsOptions, NatsServer, eventually_async};
@@ -18,8 +19,8 @@ fn term(token: u64) -> Term {
 }
 
 async fn fence(scratch: &Scratch) -> NatsFence {
-    let fence = NatsFence::connect(&scratch.store_url()).await;
-    fence.expect("the fence connects").with_leases_elsewhere()
+    let fence = NatsFence::connect(&scratch.store_url(), Leases::Elsewhere).await;
+    fence.expect("the fence connects")
 }
 
 async fn number(scratch: &Scratch, key: &str) -> u64 {

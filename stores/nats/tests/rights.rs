@@ -3,7 +3,8 @@
 use crate::common::{Beneath, Scratch, name, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{
-    Certainty, Fence, FenceError, FencingToken, Interest, LeaseStore, ResourceName, Scope, Term, Verdict,
+    Certainty, Fence, FenceError, FencingToken, Interest, LeaseStore, Leases, ResourceName, Scope, Term,
+    Verdict,
 };
 use tenure_nats::{NatsFence, NatsStore};
 use tenure_testkit::{Fault, FaultProxy, NatsOptions, NatsServer, eventually_async};
@@ -27,8 +28,8 @@ async fn write_whose_answer_may_no_longer_be_heard_is_unknown() {
         .expect("a server");
     let proxy = FaultProxy::nats(server.address()).expect("a proxy");
     let url = |user: &str, address: &str| format!("nats://{user}:p@{address}/app");
-    let fence = NatsFence::connect(&url("some", &proxy.address().to_string())).await;
-    let fence = fence.expect("a fence").with_leases_elsewhere();
+    let fence = NatsFence::connect(&url("some", &proxy.address().to_string()), Leases::Elsewhere).await;
+    let fence = fence.expect("a fence");
     let ledger = ResourceName::new("ledger").expect("a name");
     let term = Term::new(name("job"), FencingToken::new(7).expect("a token"));
     fence.claim(&ledger, &term).await.expect("claimed");

@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the example shows a refusal")]
 
-use tenure_core::{Fence, FencingToken, LeaseName, ResourceName, Term};
+use tenure_core::{Fence, FencingToken, LeaseName, Leases, ResourceName, Term};
 use tenure_postgres::tokio_postgres::{Client, NoTls};
 use tenure_postgres::{PostgresFence, PostgresStore};
 
@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Shows it in the database of this URL.
 pub async fn run(url: &str) -> Result<(), Box<dyn std::error::Error>> {
     PostgresStore::init(url).await?;
-    let fence = PostgresFence::connect(url).await?;
+    let fence = PostgresFence::connect(url, Leases::Here).await?;
     let (mut client, connection) = tenure_postgres::tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(connection);
     // One that is there already is somebody's, and ends this.

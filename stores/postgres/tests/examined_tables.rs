@@ -2,7 +2,7 @@
 use crate::common::Scratch;
 use crate::fence::{fenced, ledger, term};
 use tenure_conformance::asking::finding;
-use tenure_core::{Fence, Finding, LeaseStore, Verdict};
+use tenure_core::{Fence, Finding, LeaseStore, Leases, Verdict};
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::Postgres;
 
@@ -71,7 +71,9 @@ async fn what_others_have_added_to_tables_of_postgres_is_told_of() {
 async fn guarded() -> (Postgres, Scratch, PostgresFence) {
     let server = Postgres::start().await.unwrap();
     let scratch = Scratch::on(&server.uri()).await;
-    let fence = PostgresFence::connect(&scratch.url("")).await.unwrap();
+    let fence = PostgresFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .unwrap();
     scratch.sql("CREATE TABLE {schema}.account (id int)").await;
     let table = format!("{}.account", scratch.schema);
     fence.guard(&table, &ledger()).await.unwrap();

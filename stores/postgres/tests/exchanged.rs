@@ -5,7 +5,7 @@ use tenure_conformance::strangers::{
     self, Address as _, cut, exchange, fence_asks_nothing, is_refused, leader_loses_nothing,
     standby_is_granted_nothing, watch_is_not_begun,
 };
-use tenure_core::{Acquired, Fence, LeaseStore};
+use tenure_core::{Acquired, Fence, LeaseStore, Leases};
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::{FaultProxy, Postgres, eventually_async};
 
@@ -85,8 +85,9 @@ async fn watch_is_not_begun_at_a_stranger_at_the_address_of_its_postgres() {
 #[tokio::test]
 async fn fence_asks_nothing_of_a_stranger_at_the_address_of_its_postgres() {
     let address = Address::new().await;
-    let fence = PostgresFence::connect(&address.url()).await.unwrap();
-    let fence = &fence.with_leases_elsewhere();
+    let fence = &PostgresFence::connect(&address.url(), Leases::Elsewhere)
+        .await
+        .unwrap();
     fence_asks_nothing(&address, fence, async |ledger, term| {
         fence.check(ledger, term).await
     })

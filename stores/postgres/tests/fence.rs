@@ -4,7 +4,7 @@ use crate::turnstile::waits;
 use std::time::{Duration, Instant};
 use tenure_conformance::marks::a_token_is_a_day_ahead_of_the_clock_at_most;
 use tenure_core::{
-    Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseStore, ResourceName, Term,
+    Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseStore, Leases, ResourceName, Term,
 };
 use tenure_postgres::PostgresFence;
 use tenure_testkit::in_one_of;
@@ -24,7 +24,9 @@ pub(super) fn term(lease: &str, number: u64) -> Term {
 
 pub(super) async fn fenced() -> (Scratch, PostgresFence) {
     let scratch = Scratch::new().await;
-    let fence = PostgresFence::connect(&scratch.url("")).await.unwrap();
+    let fence = PostgresFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .unwrap();
     scratch
         .sql("CREATE TABLE {schema}.account (id int PRIMARY KEY, cents bigint); INSERT INTO {schema}.account VALUES (1, 0)")
         .await;

@@ -4,8 +4,8 @@ use crate::fence::{fenced, ledger, term, write};
 use crate::meddling::{Meddling, meddling};
 use tenure_conformance::marks::what_leases_have_left_behind_says_nothing;
 use tenure_core::{
-    Bump, Certainty, Claimed, Fault, Fence, FenceError, Finding, LeaseStore, Mark, MarkPage, ResourceName,
-    Term, Verdict, is_counted,
+    Bump, Certainty, Claimed, Fault, Fence, FenceError, Finding, LeaseStore, Leases, Mark, MarkPage,
+    ResourceName, Term, Verdict, is_counted,
 };
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::Postgres;
@@ -285,7 +285,7 @@ async fn bump_in_postgres_that_is_not_heard_of_after_it_was_made_is_unknown() {
         &format!("postgres://postgres@{address}/postgres"),
         "sslmode=disable",
     );
-    let proxied = PostgresFence::connect(&url).await.unwrap();
+    let proxied = PostgresFence::connect(&url, Leases::Here).await.unwrap();
     let error = proxied.bump(&bump(ledger())).await.unwrap_err();
     assert!(
         matches!(&error, FenceError::Store(error) if error.certainty == Certainty::Unknown),
@@ -301,7 +301,9 @@ async fn what_leases_have_left_behind_in_postgres_says_nothing() {
     let store = scratch.store().await;
     let granted = take(&store, &request("nightly", "a", seconds(60))).await.token;
     let here = PostgresFence::beside(&store);
-    let elsewhere = here.clone().with_leases_elsewhere();
+    let elsewhere = PostgresFence::connect(&scratch.url(""), Leases::Elsewhere)
+        .await
+        .unwrap();
     let left = Term::new(name("nightly"), granted);
     what_leases_have_left_behind_says_nothing(&here, &elsewhere, &left).await;
 }
@@ -322,7 +324,9 @@ async fn a_set_up_that_hears_nothing_of_leases_elsewhere_in_postgres_raises_noth
         assert_ne!(earlier, now);
         client.batch_execute(&earlier).await.unwrap();
     }
-    let fence = PostgresFence::beside(&store).with_leases_elsewhere();
+    let fence = PostgresFence::connect(&scratch.url(""), Leases::Elsewhere)
+        .await
+        .unwrap();
     let next = term("nightly", granted.number() + 1);
     let of_nightly = Bump {
         lease: Some(name("nightly")),

@@ -2,7 +2,7 @@
 use crate::common::Scratch;
 use crate::fence::{cents, fenced, ledger, term, write};
 use tenure_conformance::marks::is_not_guarded;
-use tenure_core::{Fence, FenceError, ResourceName};
+use tenure_core::{Fence, FenceError, Leases, ResourceName};
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::Postgres;
 
@@ -154,7 +154,7 @@ async fn names_with_backslashes_are_guarded_and_short_ones_taken_where_texts_kno
     let scratch = Scratch::bare(&Postgres::shared().await.uri());
     let url = scratch.url("options=-cstandard_conforming_strings%3Doff");
     PostgresStore::init(&url).await.unwrap();
-    let fence = PostgresFence::connect(&url).await.unwrap();
+    let fence = PostgresFence::connect(&url, Leases::Here).await.unwrap();
     scratch
         .sql("CREATE TABLE {schema}.account AS SELECT 1 AS id, 0::bigint AS cents")
         .await;

@@ -8,13 +8,15 @@ use tenure_conformance::marks::{
     a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
     marks_are_in_the_order_of_their_resources,
 };
-use tenure_core::{Bump, Fence, LeaseStore, Verdict};
+use tenure_core::{Bump, Fence, LeaseStore, Leases, Verdict};
 use tenure_postgres::{PostgresFence, PostgresStore};
 
 #[tokio::test]
 async fn a_damaged_mark_in_postgres_hides_no_other() {
     let scratch = Scratch::new().await;
-    let fence = PostgresFence::connect(&scratch.url("")).await.unwrap();
+    let fence = PostgresFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .unwrap();
     let damage = async |resource: &str| {
         let damaging = format!(
             "ALTER TABLE {{schema}}.fences DROP CONSTRAINT fences_token_check, DISABLE TRIGGER mark_only_rises; \
@@ -28,7 +30,9 @@ async fn a_damaged_mark_in_postgres_hides_no_other() {
 #[tokio::test]
 async fn a_mark_in_postgres_beyond_the_last_token_is_told_with_the_way_out() {
     let scratch = Scratch::new().await;
-    let fence = PostgresFence::connect(&scratch.url("")).await.unwrap();
+    let fence = PostgresFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .unwrap();
     let change = async |change: &str, resource: &str| {
         scratch
             .sql(&format!("{change} WHERE resource = '{resource}'"))
@@ -48,7 +52,9 @@ async fn a_mark_in_postgres_beyond_the_last_token_is_told_with_the_way_out() {
 #[tokio::test]
 async fn marks_in_postgres_are_in_the_order_of_their_resources() {
     let scratch = Scratch::new().await;
-    let fence = PostgresFence::connect(&scratch.url("")).await.unwrap();
+    let fence = PostgresFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .unwrap();
     marks_are_in_the_order_of_their_resources(&fence).await;
 }
 

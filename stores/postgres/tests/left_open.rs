@@ -2,7 +2,7 @@
 use crate::common::{PATIENCE, Scratch, giving_back, name, request, seconds, take};
 use crate::meddling::{Meddling, meddling};
 use tenure_core::{
-    Certainty, Fault, Fence, FenceError, FencingToken, Finding, LeaseStore, Released, ResourceName,
+    Certainty, Fault, Fence, FenceError, FencingToken, Finding, LeaseStore, Leases, Released, ResourceName,
     StoreError, Term, Verdict,
 };
 use tenure_postgres::{PostgresFence, PostgresStore};
@@ -215,7 +215,9 @@ async fn release_for_whose_notification_there_is_no_room_is_told_what_to_end() {
 #[tokio::test]
 async fn entry_for_which_there_is_no_room_beside_others_is_told_what_to_vacuum() {
     let scratch = Scratch::new().await;
-    let fence = PostgresFence::connect(&scratch.url("")).await.unwrap();
+    let fence = PostgresFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .unwrap();
     let (ledger, term) = (
         ResourceName::new("ledger").unwrap(),
         Term::new(name("job"), FencingToken::new(5).unwrap()),

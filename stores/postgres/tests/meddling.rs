@@ -5,6 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tenure_core::Leases;
 use tenure_postgres::PostgresFence;
 use tenure_testkit::Postgres;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -105,7 +106,7 @@ async fn guard_is_of_the_table_that_was_found_whatever_path_the_next_session_has
     let (address, _) = meddling(Postgres::shared().await.address(), anothers).await;
     let options = format!("sslmode=disable&options=-csearch_path%3D{}", scratch.schema);
     let url = scratch.url_on(&format!("postgres://postgres@{address}/postgres"), &options);
-    let fence = PostgresFence::connect(&url).await.unwrap();
+    let fence = PostgresFence::connect(&url, Leases::Here).await.unwrap();
     fence.guard("\"My account\"", &ledger()).await.unwrap();
     let client = scratch.client().await;
     let asked = "SELECT n.nspname::text FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid \

@@ -3,7 +3,7 @@ use crate::common::{PATIENCE, Scratch, renewal, request, seconds, take};
 use crate::exchanged::nothing_is_written_at;
 use tenure_conformance::asking::finding;
 use tenure_conformance::strangers::exchange;
-use tenure_core::{Fault, FenceError, LeaseStore as _, Renewed, Verdict};
+use tenure_core::{Fault, LeaseStore as _, Leases, Renewed, StoreError, Verdict};
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::{FaultProxy, Postgres, eventually_async, in_one_of};
 
@@ -24,8 +24,8 @@ async fn hosts_of_postgres_of_different_clusters_are_refused() {
     // Who is met first, and how soon the other one says what it is, is as the machine has it.
     let are_refused = || async {
         let store = PostgresStore::connect(&both).await.err();
-        let fence = PostgresFence::connect(&both).await.err();
-        is_refused(store.map(FenceError::Store)) && is_refused(fence)
+        let fence = PostgresFence::connect(&both, Leases::Here).await.err();
+        is_refused(store) && is_refused(fence)
     };
     in_one_of(ROUNDS_MAX, "both hosts were taken", are_refused).await;
 
@@ -47,8 +47,8 @@ async fn hosts_of_postgres_of_different_clusters_are_refused() {
 const ROUNDS_MAX: u32 = 20;
 
 /// Not, where a host was too late, or away.
-fn is_refused(connected: Option<FenceError>) -> bool {
-    let Some(FenceError::Store(error)) = connected else {
+fn is_refused(connected: Option<StoreError>) -> bool {
+    let Some(error) = connected else {
         return false;
     };
     let is_told = error.message.contains("is of cluster");

@@ -4,7 +4,7 @@ use crate::exchanged::nothing_is_written_at;
 use tenure_conformance::strangers::{
     self, exchange, fence_asks_nothing, leader_loses_nothing, standby_is_granted_nothing,
 };
-use tenure_core::Fence;
+use tenure_core::{Fence, Leases};
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::{FaultProxy, PgBouncer, Postgres};
 
@@ -75,8 +75,9 @@ async fn leader_loses_nothing_where_a_pooler_leads_to_another_cluster() {
 #[tokio::test]
 async fn fence_goes_by_no_mark_where_a_pooler_leads_to_another_cluster() {
     let pooled = Pooled::new().await;
-    let fence = PostgresFence::connect(&pooled.url()).await.unwrap();
-    let fence = &fence.with_leases_elsewhere();
+    let fence = &PostgresFence::connect(&pooled.url(), Leases::Elsewhere)
+        .await
+        .unwrap();
     fence_asks_nothing(&pooled, fence, async |ledger, term| {
         fence.check(ledger, term).await
     })

@@ -5,7 +5,7 @@ use crate::fence::{ledger, term};
 use tenure_conformance::wire::bounded;
 use tenure_core::{
     Acquired, Ask, Asked, Certainty, Cursor, Durability, Fault, Fence, FenceError, LeasePurge, LeaseStore,
-    Page, Purging, Released, Renewed, Verdict,
+    Leases, Page, Purging, Released, Renewed, Verdict,
 };
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::{FaultProxy, Postgres, eventually_async};
@@ -252,7 +252,9 @@ async fn marks_of_postgres_are_not_told_by_a_standby() {
     let standby = primary.standby().await.unwrap();
     let proxy = FaultProxy::postgres(primary.address()).unwrap();
     let led = format!("postgres://postgres@{}/postgres", proxy.address());
-    let fence = PostgresFence::connect(&scratch.url_on(&led, "")).await.unwrap();
+    let fence = PostgresFence::connect(&scratch.url_on(&led, ""), Leases::Here)
+        .await
+        .unwrap();
     let (resource, claimed) = (ledger(), term("nightly", 5));
     fence.claim(&resource, &claimed).await.unwrap();
     let looker = scratch.client().await;

@@ -2,7 +2,7 @@
 use crate::common::{PATIENCE, Scratch};
 use crate::fence::{ledger, term};
 use tenure_conformance::asking::finding;
-use tenure_core::{Claimed, Durability, Fault, Fence, FenceError, LeaseStore, Verdict};
+use tenure_core::{Claimed, Durability, Fault, Fence, FenceError, LeaseStore, Leases, Verdict};
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::{Postgres, eventually_async};
 
@@ -49,8 +49,12 @@ impl Pair {
 #[tokio::test]
 async fn mark_is_not_lowered_by_what_a_subscription_applies() {
     let pair = Pair::published().await;
-    let ours = PostgresFence::connect(&pair.here.url("")).await.unwrap();
-    let theirs = PostgresFence::connect(&pair.there.url("")).await.unwrap();
+    let ours = PostgresFence::connect(&pair.here.url(""), Leases::Here)
+        .await
+        .unwrap();
+    let theirs = PostgresFence::connect(&pair.there.url(""), Leases::Here)
+        .await
+        .unwrap();
     ours.claim(&ledger(), &term("nightly", 5)).await.unwrap();
     pair.subscribe().await;
     eventually_async(PATIENCE, "the mark at the subscriber", async || {
@@ -94,9 +98,7 @@ async fn tables_that_a_subscription_writes_to_are_told_of_or_refused() {
     pair.subscribe().await;
     let url = pair.there.url("");
     let store = PostgresStore::connect(&url).await.err().unwrap();
-    let FenceError::Store(fence) = PostgresFence::connect(&url).await.err().unwrap() else {
-        panic!("no refusal of a term")
-    };
+    let fence = PostgresFence::connect(&url, Leases::Here).await.err().unwrap();
     for error in [store, fence] {
         assert_eq!(error.fault, Fault::Unsupported, "{error}");
         assert!(

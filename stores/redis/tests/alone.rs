@@ -7,8 +7,8 @@ use crate::common::{
 };
 use tenure_conformance::asking::finding;
 use tenure_core::{
-    Ask, Certainty, Fault, Fence, FenceError, Interest, LeasePurge, LeaseStore, Page, Purging, Released,
-    ResourceName, Scope, StoreError, Term, Verdict,
+    Ask, Certainty, Fault, Fence, FenceError, Interest, LeasePurge, LeaseStore, Leases, Page, Purging,
+    Released, ResourceName, Scope, StoreError, Term, Verdict,
 };
 use tenure_redis::{RedisFence, RedisStore};
 use tenure_testkit::{RedisServer, eventually_async};
@@ -71,21 +71,23 @@ async fn member_of_a_quorum_gives_no_lease_away_alone() {
     let told = finding(&after, "topology").await;
     assert_eq!(told.verdict, Verdict::Bad, "{told:?}");
     assert!(told.detail.contains("a member of the quorum"), "{told:?}");
-    let fence = async || RedisFence::connect(&servers[0].url()).await.expect("a fence");
+    let fence = async |leases| {
+        let fence = RedisFence::connect(&servers[0].url(), leases).await;
+        fence.expect("a fence")
+    };
     let (ledger, term) = (
         ResourceName::new("ledger").expect("a name"),
         Term::new(name("job"), token),
     );
-    match fence().await.claim(&ledger, &term).await {
+    match fence(Leases::Here).await.claim(&ledger, &term).await {
         Err(FenceError::Store(error)) => {
             names_the_quorum(&error, &servers);
-            assert!(error.message.contains("with_leases_elsewhere()"), "{error}");
+            assert!(error.message.contains("needs Leases::Elsewhere"), "{error}");
         }
         other => panic!("{other:?}"),
     }
-    fence()
+    fence(Leases::Elsewhere)
         .await
-        .with_leases_elsewhere()
         .claim(&ledger, &term)
         .await
         .expect("claimed");

@@ -5,8 +5,8 @@ use redis::{FromRedisValue, Value};
 use std::net::TcpListener;
 use std::time::Duration;
 use tenure_core::{
-    Acquire, Claimed, Fault, Fence, FenceError, FencingToken, LeaseStore, Listed, Page, Renew, Renewed,
-    ResourceName, Term,
+    Acquire, Claimed, Fault, Fence, FenceError, FencingToken, LeaseStore, Leases, Listed, Page, Renew,
+    Renewed, ResourceName, Term,
 };
 use tenure_redis::{FencedWrites, RedisFence, RedisStore};
 use tenure_testkit::{RedisBuild, RedisCluster, RedisOptions, RedisServer, eventually_async, free_port};
@@ -191,7 +191,9 @@ async fn fail_overs_of_a_cluster_are_followed_by_store_and_fence_and_tokens_rise
         let mut cluster = RedisCluster::start(build).await.expect("a cluster");
         let scratch = Scratch::on(&cluster.url());
         let store = scratch.store().await;
-        let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+        let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+            .await
+            .expect("a fence");
         let asked = request("job", "a", seconds(600));
         let before = take(&store, &asked).await;
         let term = Term::new(asked.name.clone(), before.token);
@@ -244,7 +246,9 @@ async fn a_lease_that_is_held_while_its_slot_moves_is_neither_lost_nor_unreadabl
         let cluster = RedisCluster::start(build).await.expect("a cluster");
         let scratch = Scratch::on(&cluster.url());
         let store = scratch.store().await;
-        let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+        let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+            .await
+            .expect("a fence");
         let asked = request("job", "a", seconds(600));
         let token = take(&store, &asked).await.token;
         let term = Term::new(asked.name.clone(), token);

@@ -3,7 +3,7 @@
 
 use crate::common::{Scratch, giving_back, renewal, request, seconds, take};
 use tenure_core::{
-    Ask, Certainty, Fault, Fence, FenceError, FencingToken, LeaseStore, Page, Renewed, ResourceName,
+    Ask, Certainty, Fault, Fence, FenceError, FencingToken, LeaseStore, Leases, Page, Renewed, ResourceName,
     StoreError, Term,
 };
 use tenure_redis::{FencedScript, FencedWrites, RedisFence};
@@ -75,7 +75,9 @@ async fn primary_without_the_replicas_that_it_must_have_lets_nobody_in() {
     for build in BUILDS {
         let server = server(build).await;
         let scratch = Scratch::on(&server.url());
-        let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+        let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+            .await
+            .expect("a fence");
         let ledger = ResourceName::new("ledger").expect("a name");
         let [over, term] = [4, 5].map(|number| {
             let token = FencingToken::new(number).expect("a token");

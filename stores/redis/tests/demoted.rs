@@ -2,8 +2,8 @@
 
 use crate::common::{Scratch, connection, giving_back, renewal, request, seconds, take};
 use tenure_core::{
-    Acquire, Acquired, Ask, Asked, Certainty, Durability, Fence, FenceError, FencingToken, LeaseStore, Page,
-    Released, Renewed, ResourceName, StoreError, Term, Verdict,
+    Acquire, Acquired, Ask, Asked, Certainty, Durability, Fence, FenceError, FencingToken, LeaseStore,
+    Leases, Page, Released, Renewed, ResourceName, StoreError, Term, Verdict,
 };
 use tenure_redis::{FencedScript, FencedWrites, QuorumStore, RedisFence};
 use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer, free_port};
@@ -86,7 +86,9 @@ async fn server_that_is_demoted_lists_neither_leases_nor_marks() {
         let (old, new) = (server(build).await, server(build).await);
         let scratch = Scratch::on(&old.url());
         let store = scratch.store().await;
-        let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+        let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+            .await
+            .expect("a fence");
         let asked = request("job", "a", seconds(60));
         let term = Term::new(asked.name.clone(), take(&store, &asked).await.token);
         let ledger = ResourceName::new("ledger").expect("a name");
@@ -112,7 +114,9 @@ async fn server_that_is_demoted_decides_nothing_that_needs_no_write() {
         let old = server(build).await;
         let scratch = Scratch::on(&old.url());
         let store = scratch.store().await;
-        let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+        let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+            .await
+            .expect("a fence");
         let (asked, rival) = (
             request("job", "a", seconds(600)),
             request("job", "b", seconds(600)),
@@ -197,8 +201,8 @@ async fn fence_leaves_the_server_that_was_demoted_for_the_one_that_rules() {
             make_primary(&old).await;
             make_primary(&new).await;
             name.lead_to(old.address());
-            let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
-            let fence = fence.with_leases_elsewhere();
+            let fence = RedisFence::connect(&scratch.store_url(), Leases::Elsewhere).await;
+            let fence = fence.expect("a fence");
             let write = async || match script {
                 None => fence.write(&ledger, &term, &reads_first).await.map(drop),
                 Some(script) => fence.run(&ledger, &term, script, &[&data], &none).await.map(drop),
@@ -206,8 +210,9 @@ async fn fence_leaves_the_server_that_was_demoted_for_the_one_that_rules() {
             fence.claim(&ledger, &term).await.expect("a claim");
             write().await.expect("it is admitted");
             // What a replica would have by now.
-            let elsewhere = RedisFence::connect(&format!("{}?prefix={}", new.url(), scratch.prefix)).await;
-            let elsewhere = elsewhere.expect("a fence").with_leases_elsewhere();
+            let url = format!("{}?prefix={}", new.url(), scratch.prefix);
+            let elsewhere = RedisFence::connect(&url, Leases::Elsewhere).await;
+            let elsewhere = elsewhere.expect("a fence");
             let key = format!("{{{}}}:leases:store", scratch.prefix);
             let id = old.ask_all(&format!("HGET {key} id")).expect("asked");
             new.ask(&format!("HSET {key} id {id}")).expect("asked");
@@ -239,7 +244,9 @@ async fn demoted_once_connected(
     store.get(&asked.name).await.expect("a read");
     let renewed = store.renew(&[renewal(&asked, FencingToken::MAX)]).await.remove(0);
     assert_eq!(renewed, Ok(Renewed::Lost(None)));
-    let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     let ledger = ResourceName::new("ledger").expect("a name");
     fence.mark(&ledger).await.expect("a look");
     make_replica(server, of_port).await;

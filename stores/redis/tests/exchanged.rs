@@ -9,7 +9,7 @@ use tenure_conformance::strangers::{
     standby_is_granted_nothing, watch_is_not_begun,
 };
 use tenure_core::{
-    Durability, Fence, FenceError, Interest, LeaseStore, Page, ResourceName, Scope, Term, Verdict,
+    Durability, Fence, FenceError, Interest, LeaseStore, Leases, Page, ResourceName, Scope, Term, Verdict,
 };
 use tenure_redis::{FencedWrites, RedisFence};
 use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer, eventually_async};
@@ -134,8 +134,8 @@ async fn watch_is_not_begun_at_a_stranger_beside_a_connection_that_lives() {
 #[tokio::test]
 async fn fence_asks_nothing_of_a_stranger_at_the_address_of_its_redis() {
     let address = Address::new().await;
-    let fence = RedisFence::connect(&address.scratch.store_url()).await.unwrap();
-    let fence = &fence.with_leases_elsewhere();
+    let fence = RedisFence::connect(&address.scratch.store_url(), Leases::Elsewhere).await;
+    let fence = &fence.unwrap();
     let write = async |ledger: &ResourceName, term: &Term| {
         let writes = FencedWrites::new().command(&["account"], ["SET", "account", "7"]);
         fence.write(ledger, term, &writes).await.map(drop)
@@ -149,8 +149,8 @@ async fn server_with_nothing_is_a_stranger_where_each_write_is_kept() {
     let address = Address::with_an_empty_stranger(RedisOptions::durable()).await;
     let store = address.scratch.store().await;
     assert_eq!(store.traits().durability, Durability::Safe);
-    let fence = RedisFence::connect(&address.scratch.store_url()).await.unwrap();
-    let fence = fence.with_leases_elsewhere();
+    let fence = RedisFence::connect(&address.scratch.store_url(), Leases::Elsewhere).await;
+    let fence = fence.unwrap();
     let asked = request("job", "holder", seconds(300));
     let term = Term::new(asked.name.clone(), take(&store, &asked).await.token);
     let ledger = ResourceName::new("ledger").unwrap();
@@ -172,7 +172,9 @@ async fn cache_that_came_back_empty_is_given_its_id_back() {
     let mut server = RedisServer::start(RedisOptions::default()).await.unwrap();
     let scratch = Scratch::on(&server.url());
     let (store, standby) = (scratch.store().await, scratch.store().await);
-    let fence = RedisFence::connect(&scratch.store_url()).await.unwrap();
+    let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .unwrap();
     let asked = request("job", "holder", seconds(300));
     let ledger = ResourceName::new("ledger").unwrap();
     let term = Term::new(asked.name.clone(), take(&store, &asked).await.token);

@@ -3,7 +3,7 @@
 use crate::common::{Scratch, giving_back, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{
-    Bump, Certainty, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore,
+    Bump, Certainty, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, Leases,
     ResourceName, Term,
 };
 use tenure_redis::{FencedScript, FencedWrites, RedisFence, Value};
@@ -11,7 +11,9 @@ use tenure_testkit::eventually_async;
 
 async fn scratch() -> (Scratch, RedisFence) {
     let scratch = Scratch::new().await;
-    let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     (scratch, fence)
 }
 
@@ -290,10 +292,9 @@ async fn terms_of_another_lease_and_from_the_future_change_nothing() {
         matches!(&ahead, Err(FenceError::Future { horizon, .. }) if *horizon == Horizon::Granted(granted)),
         "{ahead:?}"
     );
-    let elsewhere = RedisFence::connect(&scratch.store_url())
+    let elsewhere = RedisFence::connect(&scratch.store_url(), Leases::Elsewhere)
         .await
-        .expect("a fence")
-        .with_leases_elsewhere();
+        .expect("a fence");
     elsewhere
         .claim(&ledger(), &term(granted.number() + 1))
         .await

@@ -4,7 +4,7 @@ use crate::common::{Scratch, request, seconds, shared, take};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tenure_core::{
-    Bump, Certainty, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, ResourceName, Term,
+    Bump, Certainty, Claimed, Fence, FenceError, FencingToken, LeaseName, Leases, Mark, ResourceName, Term,
 };
 use tenure_redis::{FencedScript, FencedWrites, RedisFence, Value};
 use tenure_testkit::{FaultProxy, RedisBuild, RequestFault};
@@ -33,7 +33,9 @@ fn bump() -> Bump {
 
 async fn scratch(build: RedisBuild) -> (Scratch, RedisFence) {
     let scratch = Scratch::on(&shared(build).await.url());
-    let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     (scratch, fence)
 }
 
@@ -227,7 +229,9 @@ async fn bump_in_redis_that_is_not_heard_of_after_it_was_made_is_unknown() {
         url: format!("redis://{}", proxy.address()),
         ..scratch
     };
-    let proxied = RedisFence::connect(&beside.store_url()).await.expect("a fence");
+    let proxied = RedisFence::connect(&beside.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     proxied.mark(&ledger()).await.expect("it answers");
     // It looks twice, raises, and looks; nothing happens to the first three as long as the test runs.
     proxy.next_commands(

@@ -2,7 +2,7 @@
 
 use crate::common::{Scratch, shared};
 use std::time::Duration;
-use tenure_core::{Claimed, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use tenure_core::{Claimed, Fence, FenceError, FencingToken, LeaseName, Leases, ResourceName, Term};
 use tenure_redis::{FencedWrites, RedisFence};
 use tenure_testkit::{FaultProxy, RedisBuild, RequestFault, eventually_async};
 
@@ -27,7 +27,9 @@ fn term(number: u64) -> Term {
 }
 
 async fn fence_at(scratch: &Scratch) -> RedisFence {
-    RedisFence::connect(&scratch.store_url()).await.expect("a fence")
+    RedisFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence")
 }
 
 /// A claim looks and then raises what it has found: what it has found may be over when it raises.

@@ -6,14 +6,16 @@ use tenure_conformance::marks::{
     a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
     marks_are_in_the_order_of_their_resources,
 };
-use tenure_core::{Fence, MARKS_MAX};
+use tenure_core::{Fence, Leases, MARKS_MAX};
 use tenure_redis::{RedisFence, Value};
 
 /// Whatever a field is made of: no text, here.
 #[tokio::test]
 async fn a_damaged_mark_in_redis_hides_no_other() {
     let scratch = Scratch::new().await;
-    let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     let damage = async |resource: &str| {
         let mut command = redis::cmd("HSET");
         command
@@ -29,7 +31,9 @@ async fn a_damaged_mark_in_redis_hides_no_other() {
 #[tokio::test]
 async fn a_mark_in_redis_beyond_the_last_token_is_told_with_the_way_out() {
     let scratch = Scratch::new().await;
-    let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     let ask = async |command: &str, resource: &str, more: &[&str]| {
         let mut command = redis::cmd(command);
         command
@@ -48,7 +52,9 @@ async fn a_mark_in_redis_beyond_the_last_token_is_told_with_the_way_out() {
 #[tokio::test]
 async fn marks_in_redis_are_in_the_order_of_their_resources() {
     let scratch = Scratch::new().await;
-    let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     marks_are_in_the_order_of_their_resources(&fence).await;
 }
 
@@ -59,7 +65,9 @@ const MARKS: usize = 2 * MARKS_MAX + 3;
 #[tokio::test]
 async fn removed_mark_of_redis_hides_none_of_the_others() {
     let scratch = Scratch::new().await;
-    let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     let mut making = redis::pipe();
     for number in 0..MARKS {
         let index = format!("{{{}}}:fences", scratch.prefix);

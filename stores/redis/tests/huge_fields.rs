@@ -2,7 +2,9 @@
 //! leases last.
 
 use crate::common::{Scratch, connection, giving_back, renewal, request, seconds, take};
-use tenure_core::{Ask, Fault, Fence, FenceError, LeaseStore, Listed, Page, ResourceName, StoreError, Term};
+use tenure_core::{
+    Ask, Fault, Fence, FenceError, LeaseStore, Leases, Listed, Page, ResourceName, StoreError, Term,
+};
 use tenure_redis::{FencedWrites, RedisFence};
 use tenure_testkit::{RedisBuild, RedisOptions, RedisServer};
 
@@ -92,7 +94,9 @@ async fn huge_field_of_a_mark_is_told_in_few_bytes() {
         ResourceName::new("ledger").expect("a name"),
         Term::new(asked.name.clone(), token),
     );
-    let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     fence.claim(&ledger, &term).await.expect("claimed");
     let mark = format!("{{{}}}:fence:ledger", scratch.prefix);
     set(&server, &mark, "token", &"7".repeat(HUGE)).await;

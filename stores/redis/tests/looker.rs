@@ -2,8 +2,8 @@
 
 use crate::common::{Scratch, connection, giving_back, refused, renewal, request, seconds, take};
 use tenure_core::{
-    Ask, Fault, Fence, FenceError, FencingToken, Interest, LeaseStore, Page, ResourceName, Scope, StoreError,
-    Term,
+    Ask, Fault, Fence, FenceError, FencingToken, Interest, LeaseStore, Leases, Page, ResourceName, Scope,
+    StoreError, Term,
 };
 use tenure_redis::{RedisFence, RedisStore};
 use tenure_testkit::{RedisBuild, RedisOptions, RedisServer};
@@ -47,7 +47,7 @@ async fn looker_sees_and_changes_nothing(server: &RedisServer) {
         token,
     };
     let url = scratch.store_url();
-    RedisFence::connect(&url)
+    RedisFence::connect(&url, Leases::Here)
         .await
         .expect("a fence")
         .claim(&ledger, &term)
@@ -66,7 +66,7 @@ async fn looker_sees_and_changes_nothing(server: &RedisServer) {
     let findings = looker.examine().await.expect("an examination");
     let worst = findings.iter().map(|finding| finding.verdict).max();
     assert!(worst < Some(tenure_core::Verdict::Bad), "{findings:?}");
-    let fence = RedisFence::connect(&url).await.expect("a fence");
+    let fence = RedisFence::connect(&url, Leases::Here).await.expect("a fence");
     assert!(fence.mark(&ledger).await.expect("a mark").is_some());
     assert_eq!(fence.marks(None).await.expect("marks").marks.len(), 1);
 
@@ -120,7 +120,9 @@ async fn who_may_not_read_records_is_not_told_that_they_are_unreadable() {
         let token = take(&scratch.store().await, &asked).await.token;
         let term = Term::new(asked.name.clone(), token);
         let ledger = ResourceName::new("ledger").expect("a name");
-        let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+        let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+            .await
+            .expect("a fence");
         fence.claim(&ledger, &term).await.expect("claimed");
         let mut admin = connection(&server.url()).await;
         let rights = [
@@ -131,7 +133,7 @@ async fn who_may_not_read_records_is_not_told_that_they_are_unreadable() {
         let url = scratch.store_url().replace("redis://", "redis://blind:hunter2@");
         let blind = RedisStore::connect(&url).await.expect("connects");
         let page = Page::first("", 10);
-        let fence = RedisFence::connect(&url).await.expect("a fence");
+        let fence = RedisFence::connect(&url, Leases::Here).await.expect("a fence");
         let errors = [
             blind.acquire(&asked).await.expect_err("read"),
             blind.get(&asked.name).await.expect_err("read"),

@@ -2,7 +2,9 @@
 
 use crate::common::guess::{KEY, LATER, are_ahead, asked_of, had, set, three};
 use crate::common::{hosts, in_an_hour, name, quorum_at, record_in, request, seconds, take};
-use tenure_core::{Bump, Fence, FencingToken, Lease, LeaseStore, Listed, Occupancy, Page, ResourceName};
+use tenure_core::{
+    Bump, Fence, FencingToken, Lease, LeaseStore, Leases, Listed, Occupancy, Page, ResourceName,
+};
 use tenure_redis::{QuorumStore, RedisFence};
 use tenure_testkit::RedisServer;
 
@@ -79,13 +81,13 @@ async fn term_before_a_candidacy_is_told_and_what_bumps_a_mark_is_above_it() {
             );
         }
     }
-    let fence = RedisFence::connect(&servers[0].url()).await.expect("a fence");
+    let fence = RedisFence::connect(&servers[0].url(), Leases::Elsewhere).await;
     let bump = Bump {
         resource: ResourceName::new("ledger").expect("a name"),
         above: Some(shown(&store).await.token),
         lease: None,
     };
-    let mark = fence.with_leases_elsewhere().bump(&bump).await.expect("bumped");
+    let mark = fence.expect("a fence").bump(&bump).await.expect("bumped");
     assert!(mark.token.number() > LATER, "{mark:?}");
     let next = take(&store, &request("job", "c", seconds(300))).await;
     assert!(Some(next.token) > FencingToken::new(LATER).ok(), "{next:?}");

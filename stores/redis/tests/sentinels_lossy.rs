@@ -2,7 +2,7 @@
 
 use crate::common::{Scratch, connection, granted, renewal, request, seconds, take};
 use std::time::Duration;
-use tenure_core::{Fence, FenceError, LeaseStore, Renewed, ResourceName, Term};
+use tenure_core::{Fence, FenceError, LeaseStore, Leases, Renewed, ResourceName, Term};
 use tenure_redis::{FencedWrites, RedisFence};
 use tenure_testkit::{RedisSentinels, RedisServer, eventually_async};
 
@@ -40,7 +40,9 @@ async fn fail_over_that_loses_a_confirmed_term_lets_no_token_fall_and_the_fence_
     let mut set = RedisSentinels::start().await.expect("sentinels");
     let scratch = Scratch::on(&set.url());
     let store = scratch.store().await;
-    let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+    let fence = RedisFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
     let ledger = ResourceName::new("ledger").expect("a name");
     let data = format!("{{{}}}:balance", scratch.prefix);
     let adds = FencedWrites::new().command(&[&data], ["INCR", &data]);

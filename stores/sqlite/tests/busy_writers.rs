@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Claimed, Fault, Fence, FenceError, FencingToken, LeaseStore, Renewed, ResourceName, StoreError, Term,
+    Claimed, Fault, Fence, FenceError, FencingToken, LeaseStore, Leases, Renewed, ResourceName, StoreError,
+    Term,
 };
 use tenure_sqlite::SqliteFence;
 
@@ -125,7 +126,7 @@ async fn a_claim_comes_through_beside_an_older_writer_who_begins_again_at_once()
         let data = Connection::open(scratch.file()).unwrap();
         data.pragma_update(None, "journal_mode", journal).unwrap();
         SqliteFence::install(&data).unwrap();
-        let fence = SqliteFence::new(scratch.file()).unwrap();
+        let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
         let ledger = ResourceName::new("ledger").unwrap();
         let writer = BusyWriter::start(&scratch.file());
         let claimed = async |number| {

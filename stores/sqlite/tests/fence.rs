@@ -3,7 +3,7 @@
 use crate::common::Scratch;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::time::Duration;
-use tenure_core::{Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use tenure_core::{Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, Leases, ResourceName, Term};
 use tenure_sqlite::{SqliteFence, SqliteOptions};
 
 struct Ledger {
@@ -32,7 +32,7 @@ impl Ledger {
     }
 
     fn fence(&self) -> SqliteFence {
-        SqliteFence::new(self.scratch.file()).unwrap()
+        SqliteFence::new(self.scratch.file(), Leases::Here).unwrap()
     }
 
     fn connection(&self) -> Connection {
@@ -228,12 +228,12 @@ async fn a_database_without_a_table_of_marks_is_not_called_damaged() {
     let ledger = Ledger::new("WAL");
     let fence = ledger.fence();
     ledger.scratch.sql("DROP TABLE tenure_fence");
-    let unopened = SqliteFence::new(ledger.scratch.file()).unwrap_err();
+    let unopened = SqliteFence::new(ledger.scratch.file(), Leases::Here).unwrap_err();
     let unclaimed = fence.claim(&ledger.resource, &term(3)).await.unwrap_err();
     let mut connection = ledger.connection();
     let transaction = begin(&mut connection, TransactionBehavior::Immediate);
     let not_entered = fence.enter(&transaction, &ledger.resource, &term(3)).unwrap_err();
-    for error in [unopened, unclaimed, not_entered] {
+    for error in [FenceError::Store(unopened), unclaimed, not_entered] {
         let FenceError::Store(error) = error else {
             panic!("{error}")
         };
@@ -270,12 +270,10 @@ async fn a_mark_that_is_no_token_admits_nobody() {
 fn a_missing_database_is_told_and_not_made() {
     let scratch = Scratch::new();
     for opened in [
-        SqliteFence::new(scratch.file()).map(drop),
-        SqliteFence::create(&SqliteOptions::new(scratch.file())).map(drop),
+        SqliteFence::new(scratch.file(), Leases::Here).map(drop),
+        SqliteFence::create(&SqliteOptions::new(scratch.file()), Leases::Here).map(drop),
     ] {
-        let Err(FenceError::Store(error)) = opened else {
-            panic!("{opened:?}")
-        };
+        let Err(error) = opened else { panic!("{opened:?}") };
         assert_eq!(error.fault, Fault::Unreachable, "{error}");
         assert!(error.message.contains("there is no file"), "{error}");
     }
@@ -287,7 +285,7 @@ async fn a_missing_table_and_a_transaction_elsewhere_are_told() {
     let scratch = Scratch::new();
     let connection = Connection::open(scratch.file()).unwrap();
     connection.execute_batch("CREATE TABLE x (y)").unwrap();
-    let error = SqliteFence::new(scratch.file()).unwrap_err();
+    let error = SqliteFence::new(scratch.file(), Leases::Here).unwrap_err();
     assert!(error.to_string().contains("SqliteFence::install"), "{error}");
     let ledger = Ledger::new("WAL");
     let mut elsewhere = connection;
@@ -308,7 +306,7 @@ async fn a_fence_is_opened_beside_somebody_who_writes_just_then() {
     let writer = ledger.connection();
     writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let file = ledger.scratch.file();
-    let opening = std::thread::spawn(move || SqliteFence::new(file));
+    let opening = std::thread::spawn(move || SqliteFence::new(file, Leases::Here));
     std::thread::sleep(Duration::from_millis(50));
     writer.execute_batch("COMMIT").unwrap();
     opening.join().unwrap().unwrap();

@@ -4,7 +4,8 @@ use crate::common::{Asker, Scratch, grant};
 use rusqlite::{Connection, TransactionBehavior};
 use tenure_conformance::marks::what_leases_have_left_behind_says_nothing;
 use tenure_core::{
-    Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, ListedMark, Mark, MarkPage, ResourceName, Term,
+    Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Leases, ListedMark, Mark, MarkPage,
+    ResourceName, Term,
 };
 use tenure_sqlite::{FencedTable, SqliteFence};
 
@@ -47,7 +48,7 @@ async fn bumped_after_a_claim(table: &str) -> (Scratch, SqliteFence, Mark) {
     FencedTable::new("account", &ledger())
         .install(&connection)
         .unwrap();
-    let fence = SqliteFence::new(scratch.file()).unwrap();
+    let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
     fence.claim(&ledger(), &term("nightly", 7)).await.unwrap();
     connection
         .execute("INSERT INTO account VALUES (7, 7)", [])
@@ -141,8 +142,8 @@ async fn what_leases_have_left_behind_in_sqlite_says_nothing() {
     let store = scratch.open();
     let granted = grant(&store, &Asker::new("a"), "nightly").await.token;
     SqliteFence::install(&scratch.raw()).unwrap();
-    let here = SqliteFence::new(scratch.file()).unwrap();
-    let elsewhere = SqliteFence::new(scratch.file()).unwrap().with_leases_elsewhere();
+    let here = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
+    let elsewhere = SqliteFence::new(scratch.file(), Leases::Elsewhere).unwrap();
     let left = term("nightly", granted.number());
     what_leases_have_left_behind_says_nothing(&here, &elsewhere, &left).await;
 }

@@ -7,6 +7,7 @@ use tenure_conformance::marks::{
     a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
     marks_are_in_the_order_of_their_resources,
 };
+use tenure_core::Leases;
 use tenure_sqlite::SqliteFence;
 
 /// Whatever a column holds: no text in its encoding, here.
@@ -14,7 +15,7 @@ use tenure_sqlite::SqliteFence;
 async fn a_damaged_mark_in_sqlite_hides_no_other() {
     let scratch = Scratch::new();
     SqliteFence::install(&Connection::open(scratch.file()).unwrap()).unwrap();
-    let fence = SqliteFence::new(scratch.file()).unwrap();
+    let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
     let damage = async |resource: &str| {
         scratch.sql(&format!(
             "UPDATE tenure_fence SET lease = CAST(x'ff' AS TEXT) WHERE resource = '{resource}'"
@@ -27,7 +28,7 @@ async fn a_damaged_mark_in_sqlite_hides_no_other() {
 async fn a_mark_in_sqlite_beyond_the_last_token_is_told_with_the_way_out() {
     let scratch = Scratch::new();
     SqliteFence::install(&Connection::open(scratch.file()).unwrap()).unwrap();
-    let fence = SqliteFence::new(scratch.file()).unwrap();
+    let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
     let change = |change: &str, resource: &str| {
         scratch.sql(&format!("{change} WHERE resource = '{resource}'"));
     };
@@ -42,6 +43,6 @@ async fn a_mark_in_sqlite_beyond_the_last_token_is_told_with_the_way_out() {
 async fn marks_in_sqlite_are_in_the_order_of_their_resources() {
     let scratch = Scratch::new();
     SqliteFence::install(&Connection::open(scratch.file()).unwrap()).unwrap();
-    let fence = SqliteFence::new(scratch.file()).unwrap();
+    let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
     marks_are_in_the_order_of_their_resources(&fence).await;
 }

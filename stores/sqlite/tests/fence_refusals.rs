@@ -4,8 +4,8 @@ use crate::common::{Asker, PATIENCE, Scratch, grant};
 use rusqlite::{Connection, TransactionBehavior};
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Bump, Claimed, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, MarkPage, ResourceName,
-    Term,
+    Bump, Claimed, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, Leases, MarkPage,
+    ResourceName, Term,
 };
 use tenure_sqlite::SqliteFence;
 use tenure_testkit::{Warnings, eventually_async};
@@ -15,7 +15,7 @@ fn as_a_child() {
     let Some((role, file)) = role() else { return };
     assert_eq!(role, "a program that changes its directory");
     std::env::set_current_dir(file.parent().unwrap()).unwrap();
-    let fence = SqliteFence::new("leases.db").unwrap();
+    let fence = SqliteFence::new("leases.db", Leases::Here).unwrap();
     std::env::set_current_dir("elsewhere").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let refused = runtime
@@ -38,7 +38,7 @@ fn term(lease: &str, number: u64) -> Term {
 
 fn fence(scratch: &Scratch) -> SqliteFence {
     SqliteFence::install(&scratch.raw()).unwrap();
-    SqliteFence::new(scratch.file()).unwrap()
+    SqliteFence::new(scratch.file(), Leases::Here).unwrap()
 }
 
 /// Somebody has removed the table.
@@ -73,7 +73,7 @@ async fn refusals_that_cannot_be_noted_are_told_of_and_tried_ever_more_seldom() 
     SqliteFence::install(&scratch.raw()).unwrap();
     fence.claim(&ledger(), &term("nightly", 9)).await.unwrap();
     drop(fence);
-    let mark = SqliteFence::new(scratch.file())
+    let mark = SqliteFence::new(scratch.file(), Leases::Here)
         .unwrap()
         .mark(&ledger())
         .await
@@ -258,7 +258,7 @@ async fn refusals_are_counted_in_the_file_of_the_fence_wherever_the_program_goes
     SqliteFence::install(&other).unwrap();
     let fences = [
         fence(&scratch),
-        SqliteFence::new(elsewhere.join("leases.db")).unwrap(),
+        SqliteFence::new(elsewhere.join("leases.db"), Leases::Here).unwrap(),
     ];
     for fence in &fences {
         fence.claim(&ledger(), &term("nightly", 9)).await.unwrap();

@@ -1,7 +1,7 @@
 //! A table that refuses stale tokens by its triggers, written to by whoever knows nothing of Tenure.
 use crate::common::Scratch;
 use rusqlite::Connection;
-use tenure_core::{Bump, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use tenure_core::{Bump, Fault, Fence, FenceError, FencingToken, LeaseName, Leases, ResourceName, Term};
 use tenure_sqlite::{FencedTable, SqliteFence};
 
 fn ledger() -> ResourceName {
@@ -28,7 +28,7 @@ async fn succeeded() -> (Scratch, SqliteFence, FencedTable, Connection) {
     let table = FencedTable::new("a \"b", &ledger()).column("the \"token");
     table.install(&connection).unwrap();
     table.install(&connection).unwrap();
-    let fence = SqliteFence::new(scratch.file()).unwrap();
+    let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
     fence.claim(&ledger(), &term(5)).await.unwrap();
     connection
         .execute("INSERT INTO \"a \"\"b\" VALUES (1, 100, 5), (2, 100, 5)", [])
@@ -112,7 +112,7 @@ async fn refusals_of_triggers_are_counted_where_they_are_shown_to_the_fence() {
         table.refusal(&fence, &term(5), &error).unwrap();
     }
     drop(fence);
-    let fence = SqliteFence::new(scratch.file()).unwrap();
+    let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
     assert_eq!(fence.mark(&ledger()).await.unwrap().unwrap().refused, 3);
 }
 
@@ -192,7 +192,7 @@ async fn a_mark_that_an_operator_raised_lets_nobody_write() {
     FencedTable::new("account", &ledger())
         .install(&connection)
         .unwrap();
-    let fence = SqliteFence::new(scratch.file()).unwrap();
+    let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
     let bump = Bump {
         resource: ledger(),
         above: None,

@@ -3,7 +3,7 @@
 use crate::common::Scratch;
 use crate::common::child::{played_after, role};
 use std::path::Path;
-use tenure_core::{Certainty, Fault, FenceError, LeaseStore, StoreError, Verdict};
+use tenure_core::{Certainty, Fault, LeaseStore, Leases, StoreError, Verdict};
 use tenure_sqlite::{FileSystemTrust, SqliteFence, SqliteOptions, SqliteStore};
 use tenure_testkit::served_by_a_program;
 
@@ -27,16 +27,12 @@ fn a_fence_on_a_file_system_that_a_program_serves_is_refused_unless_it_is_truste
 
 fn refused_unless_trusted(file: &Path) {
     served_by_a_program(file.parent().unwrap(), file.file_name().unwrap());
-    let told = |error| match error {
-        FenceError::Store(error) => error,
-        other => panic!("{other}"),
-    };
     let opened_with = |options: &SqliteOptions| -> [StoreError; 4] {
         [
             options.open().unwrap_err(),
-            told(options.open_fence().unwrap_err()),
-            told(SqliteFence::find(options).unwrap_err()),
-            told(SqliteFence::create(options).unwrap_err()),
+            options.open_fence(Leases::Here).unwrap_err(),
+            SqliteFence::find(options, Leases::Here).unwrap_err(),
+            SqliteFence::create(options, Leases::Here).unwrap_err(),
         ]
     };
     for error in opened_with(&SqliteOptions::new(file)) {

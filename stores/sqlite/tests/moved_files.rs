@@ -5,7 +5,7 @@ use crate::common::{PATIENCE, Scratch};
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tenure_core::{Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use tenure_core::{Fault, Fence, FenceError, FencingToken, LeaseName, Leases, ResourceName, Term};
 use tenure_sqlite::SqliteFence;
 use tenure_testkit::Process;
 
@@ -19,7 +19,7 @@ const RESTORES: [(&str, &str); 3] = [
 #[test]
 fn as_a_child() {
     let Some((role, file)) = role() else { return };
-    let fence = SqliteFence::new(&file).unwrap();
+    let fence = SqliteFence::new(&file, Leases::Here).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let claimed = runtime.unwrap().block_on(fence.claim(&ledger(), &term(9)));
     claimed.unwrap();
@@ -66,7 +66,7 @@ async fn data(scratch: &Scratch, journal: &str) -> (PathBuf, Connection, SqliteF
         .execute_batch("CREATE TABLE account (cents INTEGER); INSERT INTO account VALUES (100)")
         .unwrap();
     SqliteFence::install(&connection).unwrap();
-    let fence = SqliteFence::new(&path).unwrap();
+    let fence = SqliteFence::new(&path, Leases::Here).unwrap();
     fence.claim(&ledger(), &term(7)).await.unwrap();
     (path, connection, fence)
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tenure_core::{Certainty, Fault, FenceError, Interest, LeaseStore, Renewed, Scope, StoreError, Verdict};
+use tenure_core::{Certainty, Fault, Interest, LeaseStore, Leases, Renewed, Scope, StoreError, Verdict};
 use tenure_sqlite::{SqliteFence, SqliteOptions, SqliteStore};
 
 #[test]
@@ -22,7 +22,7 @@ fn as_a_child() {
             "in a mounted directory" => {
                 let store = SqliteStore::open(&file).unwrap();
                 let _first = held(&store, &Asker::new("second"), "job").await;
-                drop(SqliteFence::create(&SqliteOptions::new(&file)).unwrap());
+                drop(SqliteFence::create(&SqliteOptions::new(&file), Leases::Here).unwrap());
             }
             "mounted over" => mounted_over(&file).await,
             other => panic!("{other}"),
@@ -65,15 +65,11 @@ fn is_a_mount(error: &StoreError) {
 }
 
 fn fence_refused(file: &Path) -> StoreError {
-    let told = |error| match error {
-        FenceError::Store(error) => error,
-        other => panic!("{other}"),
-    };
     let options = SqliteOptions::new(file);
     let errors = [
-        told(SqliteFence::new(file).unwrap_err()),
-        told(SqliteFence::find(&options).unwrap_err()),
-        told(SqliteFence::create(&options).unwrap_err()),
+        SqliteFence::new(file, Leases::Here).unwrap_err(),
+        SqliteFence::find(&options, Leases::Here).unwrap_err(),
+        SqliteFence::create(&options, Leases::Here).unwrap_err(),
     ];
     let [first, others @ ..] = errors;
     assert!(others.iter().all(|error| *error == first), "{others:?}");

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use tenure_core::{Certainty, Fault, FenceError, Interest, LeaseStore, Scope, StoreError};
+use tenure_core::{Certainty, Fault, Interest, LeaseStore, Leases, Scope, StoreError};
 use tenure_sqlite::{MissingDirectory, SqliteFence, SqliteOptions, SqliteStore};
 
 /// A user that owns nothing: `nobody`.
@@ -172,7 +172,7 @@ fn a_device_a_pipe_or_a_socket_is_refused_and_nothing_is_left_beside_it() {
         let error = refused(path);
         assert_eq!(error.fault, Fault::Invalid, "{error}");
         assert!(error.message.contains("no plain file"), "{error}");
-        let Err(FenceError::Store(error)) = SqliteFence::create(&SqliteOptions::new(path)) else {
+        let Err(error) = SqliteFence::create(&SqliteOptions::new(path), Leases::Here) else {
             panic!("{} is taken for a database", path.display());
         };
         assert_eq!(error.fault, Fault::Invalid, "{error}");

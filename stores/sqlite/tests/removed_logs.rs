@@ -9,7 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 use tenure_core::{
     Acquired, Certainty, Change, Claimed, Fence, FenceError, FencingToken, Interest, LeaseName, LeaseStore,
-    Renewed, ResourceName, Scope, Term, WatchEvent,
+    Leases, Renewed, ResourceName, Scope, Term, WatchEvent,
 };
 use tenure_sqlite::{SqliteFence, SqliteOptions, SqliteStore};
 use tenure_testkit::Process;
@@ -35,7 +35,7 @@ fn as_a_child() {
                 outcome
             }
             "later term" => {
-                let fence = SqliteFence::create(&SqliteOptions::new(&file)).unwrap();
+                let fence = SqliteFence::create(&SqliteOptions::new(&file), Leases::Here).unwrap();
                 format!("claimed {:?}", fence.claim(&ledger(), &term(9)).await.unwrap())
             }
             other => panic!("{other}"),
@@ -162,7 +162,7 @@ async fn who_closes_a_file_whose_log_was_removed_leaves_in_it_what_others_have_w
                 open = (
                     None,
                     None,
-                    Some(SqliteFence::create(&SqliteOptions::new(scratch.file())).unwrap()),
+                    Some(SqliteFence::create(&SqliteOptions::new(scratch.file()), Leases::Here).unwrap()),
                 )
             }
         }
@@ -188,7 +188,7 @@ async fn idle_handles_watches_and_fences_of_a_process_keep_no_removed_log() {
             .watch(&Scope::Prefix(String::new()), Interest::Everything)
             .await
             .unwrap();
-        let fence = SqliteFence::create(&SqliteOptions::new(scratch.file())).unwrap();
+        let fence = SqliteFence::create(&SqliteOptions::new(scratch.file()), Leases::Here).unwrap();
         remove(&scratch, removal);
         let (_other, said) = other(&scratch, "asker", "outcome");
         let renewed = store.renew(&[asker.renew("job", token)]).await;
@@ -270,7 +270,7 @@ async fn a_fence_whose_log_was_removed_admits_no_term_that_a_later_one_has_follo
     for removal in REMOVALS {
         let scratch = Scratch::new();
         let mut connection = data(&scratch);
-        let fence = SqliteFence::new(scratch.file()).unwrap();
+        let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
         fence.claim(&ledger(), &term(7)).await.unwrap();
         remove(&scratch, removal);
         let (_later, said) = other(&scratch, "later term", "outcome");

@@ -3,8 +3,8 @@
 use crate::common::{Asker, Scratch, grant};
 use rusqlite::Connection;
 use tenure_core::{
-    Bump, Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Released, Renewed,
-    ResourceName, Term,
+    Bump, Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Leases, Released,
+    Renewed, ResourceName, Term,
 };
 use tenure_sqlite::SqliteFence;
 use tenure_testkit::on_a_disk_that_fails_to_sync;
@@ -108,7 +108,7 @@ fn a_mark_that_does_not_reach_the_disk_is_not_claimed() {
     connection
         .execute_batch("CREATE TABLE data (value BLOB)")
         .unwrap();
-    let fence = SqliteFence::new(scratch.file()).unwrap();
+    let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
     let resource = ResourceName::new("ledger").unwrap();
     let term = Term::new(LeaseName::new("nightly").unwrap(), FencingToken::new(7).unwrap());
     let (log, claim) = (log_of(&scratch), || run(fence.claim(&resource, &term)));

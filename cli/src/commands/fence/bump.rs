@@ -7,7 +7,7 @@ use crate::output::{self, json_of_mark};
 use serde_json::json;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenure::contract::{horizon, is_counted};
-use tenure::{Bump, FencingToken, LeaseName, Mark, ResourceName};
+use tenure::{Bump, FencingToken, LeaseName, Leases, Mark, ResourceName};
 
 /// Raises a mark above what is known to have been granted.
 pub(super) async fn bump(
@@ -17,8 +17,9 @@ pub(super) async fn bump(
     form: Form,
 ) -> Result<u8, Failure> {
     let place = FencePlace::find(place, store)?;
-    let fence = place.open(Making::WhereMissing).await?;
-    let mut fence = fence.expect("it was made where it was missing");
+    let leases = place.leases(store);
+    let fence = place.open(leases, Making::WhereMissing).await?;
+    let fence = fence.expect("it was made where it was missing");
     let before = decided(fence.fence().mark(&bump.resource)).await?;
     let mark = before.as_ref().map(|mark| mark.token);
     let (asked, mut known) = (bump.above, mark);
@@ -28,7 +29,7 @@ pub(super) async fn bump(
     {
         if let Some(mark) = mark.filter(|mark| is_counted(*mark) && !is_counted(granted))
             && bump.above.is_none()
-            && !place.is_beside_leases(store)
+            && leases == Leases::Elsewhere
         {
             return Err(of_two_kinds(&bump.resource, mark, &owner, granted));
         }
@@ -39,8 +40,7 @@ pub(super) async fn bump(
         reachable(&bump.resource, above, known, store).await?;
     }
     // Beside the leases the fence knows more of their tokens than their numbers.
-    if !place.is_beside_leases(store) {
-        fence = fence.with_leases_elsewhere();
+    if leases == Leases::Elsewhere {
         let highest = mark.max(bump.above);
         match highest {
             None if leases::count(store).await? => return Err(unknown(&bump.resource, None)),

@@ -18,7 +18,7 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 use tenure::contract::Cursor;
 use tenure::{
-    Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, ListedMark, MarkPage, ResourceName,
+    Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Leases, ListedMark, MarkPage, ResourceName,
     StoreError, Term,
 };
 
@@ -64,15 +64,11 @@ async fn claim(
 ) -> Result<u8, Failure> {
     let (resource, term) = term_of(arguments, matches)?;
     let place = FencePlace::find(&arguments.place, store)?;
-    let fence = place.open(Making::WhereMissing).await?;
-    let mut fence = fence.expect("it was made where it was missing");
-    if !place.is_beside_leases(store) {
-        // What is beside the marks may be a lease's record from before it went elsewhere, or that of one member of a quorum, which
-        // may lag behind.
-        fence = fence.with_leases_elsewhere();
-        if let Some(store) = leases::named(store) {
-            leases::bound(fence.fence(), &resource, &term, store).await?;
-        }
+    let leases = place.leases(store);
+    let fence = place.open(leases, Making::WhereMissing).await?;
+    let fence = fence.expect("it was made where it was missing");
+    if let (Leases::Elsewhere, Some(store)) = (leases, leases::named(store)) {
+        leases::bound(fence.fence(), &resource, &term, store).await?;
     }
     let claimed = match patiently(fence.fence(), &resource, &term, wait.unwrap_or_default(), voice).await {
         Err(failure) => Err(of_bumped(failure, fence.fence(), &resource).await),
@@ -136,10 +132,8 @@ async fn check(
     voice: Voice,
 ) -> Result<u8, Failure> {
     let (resource, term) = term_of(arguments, matches)?;
-    let Some(fence) = FencePlace::find(&arguments.place, store)?
-        .open(Making::Never)
-        .await?
-    else {
+    let place = FencePlace::find(&arguments.place, store)?;
+    let Some(fence) = place.open(place.leases(store), Making::Never).await? else {
         return Err(refusal(FenceError::Unclaimed {
             resource,
             token: term.token,
@@ -199,7 +193,8 @@ async fn show(
     let names: Result<Vec<_>, _> = resources.iter().map(ResourceName::new).collect();
     let names = names?;
     let mut marks = Vec::new();
-    if let Some(fence) = FencePlace::find(place, store)?.open(Making::OnlyLooks).await? {
+    let place = FencePlace::find(place, store)?;
+    if let Some(fence) = place.open(place.leases(store), Making::OnlyLooks).await? {
         if names.is_empty() {
             marks = all(fence.fence()).await?;
         }

@@ -6,7 +6,7 @@ use crate::exit::{Code, Failure};
 use crate::place::{Credentials, Place};
 use std::path::Path;
 use tenure::contract::Fault;
-use tenure::{Fence, FenceError, FileSystemTrust, Watermark, WatermarkView};
+use tenure::{Fence, FenceError, FileSystemTrust, Leases, Watermark, WatermarkView};
 
 /// Whether a place without marks is made ready for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,11 +59,11 @@ impl FencePlace {
         }
     }
 
-    /// Opens the fence; `None` where there are no marks and none are to be made.
+    /// Opens the fence of [these leases](Self::leases); `None` where there are no marks and none are to be made.
     ///
     /// # Errors
     /// What the fence says. No message holds a password.
-    pub(crate) async fn open(&self, making: Making) -> Result<Option<Opened>, Failure> {
+    pub(crate) async fn open(&self, leases: Leases, making: Making) -> Result<Option<Opened>, Failure> {
         if let (Self::BesideLeases(place), Making::WhereMissing) = (self, making) {
             // Makes the file of the leases where there is none, and refuses one that is another program's.
             drop(place.open().await?);
@@ -74,42 +74,53 @@ impl FencePlace {
         }
         match url.split(':').next() {
             #[cfg(feature = "sqlite")]
-            Some("sqlite") => sqlite(&url, making),
+            Some("sqlite") => Ok(sqlite(&url, leases, making)?.map(Opened::Sqlite)),
             #[cfg(feature = "mongodb")]
             Some("mongodb" | "mongodb+srv") => {
-                let fence = tenure::mongodb::MongoFence::connect(&url).await?;
+                let fence = tenure::mongodb::MongoFence::connect(&url, leases).await?;
                 Ok(Some(Opened::Mongo(fence)))
             }
             #[cfg(feature = "redis")]
             Some(
                 "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" | "redis+quorum" | "rediss+quorum",
             ) => {
-                let fence = tenure::redis::RedisFence::connect(&url).await?;
+                let fence = tenure::redis::RedisFence::connect(&url, leases).await?;
                 Ok(Some(Opened::Redis(fence)))
             }
             #[cfg(feature = "nats")]
             Some("nats" | "nats+tls") => {
-                let fence = tenure::nats::NatsFence::connect(&url).await?;
+                let fence = tenure::nats::NatsFence::connect(&url, leases).await?;
                 Ok(Some(Opened::Nats(fence)))
             }
             #[cfg(feature = "postgres")]
-            Some("postgres" | "postgresql") => Ok(Some(Opened::Postgres(postgres(&url).await?))),
+            Some("postgres" | "postgresql") => {
+                let fence = tenure::postgres::PostgresFence::connect(&url, leases).await?;
+                Ok(Some(Opened::Postgres(fence)))
+            }
             #[cfg(feature = "etcd")]
-            Some("etcd" | "etcds") => Ok(Some(Opened::Etcd(tenure::etcd::EtcdFence::connect(&url).await?))),
+            Some("etcd" | "etcds") => Ok(Some(Opened::Etcd(
+                tenure::etcd::EtcdFence::connect(&url, leases).await?,
+            ))),
             #[cfg(feature = "mysql")]
-            Some("mysql" | "mariadb") => Ok(Some(Opened::Mysql(mysql(&url).await?))),
+            Some("mysql" | "mariadb") => {
+                let fence = tenure::mysql::MysqlFence::connect(&url, leases).await?;
+                Ok(Some(Opened::Mysql(fence)))
+            }
             _ => Err(unknown()),
         }
     }
 
-    /// Whether the marks are in the store of the leases, by that store's own numbers. Nobody has said so of a place that was given
-    /// without a store: what is known of leases there may be from before they went elsewhere.
-    pub(crate) fn is_beside_leases(&self, store: Option<&str>) -> bool {
+    /// Where the leases are whose terms are meant: here if the marks are in their store. Nobody has said so of a place that was
+    /// given without a store: what is known of leases there may be from before they went elsewhere. Nor is it so of one member of
+    /// a quorum, which may lag behind.
+    pub(crate) fn leases(&self, store: Option<&str>) -> Leases {
         // A command that `tenure run` has started is told its store without the password.
         let named = |url: &str| Place::Given(url.to_owned()).for_command(Credentials::Withheld);
         match self {
-            Self::Given(url) => leases::named(store).is_some_and(|store| named(store) == named(url)),
-            Self::BesideLeases(_) => true,
+            Self::Given(url) if leases::named(store).is_none_or(|store| named(store) != named(url)) => {
+                Leases::Elsewhere
+            }
+            Self::Given(_) | Self::BesideLeases(_) => Leases::Here,
         }
     }
 
@@ -120,18 +131,6 @@ impl FencePlace {
             Self::BesideLeases(place) => place.for_command(Credentials::Shared),
         }
     }
-}
-
-#[cfg(feature = "postgres")]
-pub(super) async fn postgres(url: &str) -> Result<tenure::postgres::PostgresFence, Failure> {
-    tenure::postgres::PostgresFence::connect(url)
-        .await
-        .map_err(refusal)
-}
-
-#[cfg(feature = "mysql")]
-pub(super) async fn mysql(url: &str) -> Result<tenure::mysql::MysqlFence, Failure> {
-    tenure::mysql::MysqlFence::connect(url).await.map_err(refusal)
 }
 
 impl Opened {
@@ -153,28 +152,6 @@ impl Opened {
             Self::Mysql(fence) => fence,
             Self::Watermark(fence) => fence,
             Self::LookedAt(view) => view,
-        }
-    }
-
-    /// Says that the leases are in another store: what this one knows of leases tells nothing of their tokens.
-    pub(crate) fn with_leases_elsewhere(self) -> Self {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(fence) => Self::Sqlite(fence.with_leases_elsewhere()),
-            #[cfg(feature = "mongodb")]
-            Self::Mongo(fence) => Self::Mongo(fence.with_leases_elsewhere()),
-            #[cfg(feature = "redis")]
-            Self::Redis(fence) => Self::Redis(fence.with_leases_elsewhere()),
-            #[cfg(feature = "nats")]
-            Self::Nats(fence) => Self::Nats(fence.with_leases_elsewhere()),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(fence) => Self::Postgres(fence.with_leases_elsewhere()),
-            #[cfg(feature = "etcd")]
-            Self::Etcd(fence) => Self::Etcd(fence.with_leases_elsewhere()),
-            #[cfg(feature = "mysql")]
-            Self::Mysql(fence) => Self::Mysql(fence.with_leases_elsewhere()),
-            // It knows of no leases.
-            Self::Watermark(_) | Self::LookedAt(_) => self,
         }
     }
 
@@ -241,18 +218,21 @@ fn is_missing(path: &Path) -> bool {
 }
 
 #[cfg(feature = "sqlite")]
-pub(super) fn sqlite(url: &str, making: Making) -> Result<Option<Opened>, Failure> {
+pub(super) fn sqlite(
+    url: &str,
+    leases: Leases,
+    making: Making,
+) -> Result<Option<tenure::sqlite::SqliteFence>, tenure::StoreError> {
     use tenure::sqlite::{SqliteFence, SqliteOptions};
-    let options = SqliteOptions::from_url(url).map_err(|error| refusal(error.into()))?;
-    let fence = match making {
-        Making::WhereMissing => SqliteFence::create(&options).map(Some),
+    let options = SqliteOptions::from_url(url)?;
+    match making {
+        Making::WhereMissing => SqliteFence::create(&options, leases).map(Some),
         Making::Never | Making::OnlyLooks if is_missing(options.path()) => Ok(None),
-        Making::Never | Making::OnlyLooks => SqliteFence::find(&options),
-    };
-    Ok(fence.map_err(refusal)?.map(Opened::Sqlite))
+        Making::Never | Making::OnlyLooks => SqliteFence::find(&options, leases),
+    }
 }
 
-pub(super) fn unknown() -> Failure {
+fn unknown() -> Failure {
     Failure::new(
         Code::Configuration,
         "the fence's URL has no scheme that is known here; write sqlite:PATH, postgres://HOST/DATABASE, \
@@ -263,16 +243,17 @@ pub(super) fn unknown() -> Failure {
 #[cfg(test)]
 mod tests {
     use super::FencePlace;
+    use tenure::Leases;
 
     /// A command that `tenure run` has started is told its store without the password.
     #[test]
     fn marks_are_beside_the_leases_of_the_same_url_whatever_is_said_of_the_password() {
         let fence = FencePlace::Given("postgres://app:secret@db/bank".to_owned());
         for store in ["postgres://app:secret@db/bank", "postgres://app@db/bank"] {
-            assert!(fence.is_beside_leases(Some(store)), "{store}");
+            assert_eq!(fence.leases(Some(store)), Leases::Here, "{store}");
         }
         for store in [Some("postgres://app:secret@db/other"), Some(""), None] {
-            assert!(!fence.is_beside_leases(store), "{store:?}");
+            assert_eq!(fence.leases(store), Leases::Elsewhere, "{store:?}");
         }
     }
 }

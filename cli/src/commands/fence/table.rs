@@ -2,11 +2,17 @@
 
 use super::FencePlace;
 #[cfg(feature = "sqlite")]
-use super::{Making, Opened};
+use super::Making;
 use crate::arguments::TableArguments;
 use crate::exit::{Code, Failure};
 use serde_json::Value;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+use tenure::Leases;
 use tenure::ResourceName;
+
+/// Whoever guards a table asks after no lease.
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+const NO_LEASES: Leases = Leases::Elsewhere;
 
 impl FencePlace {
     /// Makes a table refuse stale writers; answers what it takes from now on, in words and in JSON.
@@ -23,15 +29,14 @@ impl FencePlace {
             #[cfg(feature = "sqlite")]
             Some("sqlite") => {
                 let fenced = fenced_table(resource, table);
-                match super::place::sqlite(&url, Making::WhereMissing)? {
-                    Some(Opened::Sqlite(fence)) => fence.protect(&fenced).map_err(super::refusal)?,
-                    _ => return Err(super::place::unknown()),
-                }
+                let fence = super::place::sqlite(&url, NO_LEASES, Making::WhereMissing)?;
+                let fence = fence.expect("it was made where it was missing");
+                fence.protect(&fenced).map_err(super::refusal)?;
                 Ok(rows_with_the_token(resource, table))
             }
             #[cfg(feature = "postgres")]
             Some("postgres" | "postgresql") => {
-                let fence = super::place::postgres(&url).await?;
+                let fence = tenure::postgres::PostgresFence::connect(&url, NO_LEASES).await?;
                 fence
                     .guard(&table.table, resource)
                     .await
@@ -40,7 +45,7 @@ impl FencePlace {
             }
             #[cfg(feature = "mysql")]
             Some("mysql" | "mariadb") => {
-                let fence = super::place::mysql(&url).await?;
+                let fence = tenure::mysql::MysqlFence::connect(&url, NO_LEASES).await?;
                 let replicas = match fence.log_has_statements().await.map_err(super::refusal)? {
                     true => REPLICAS_JUDGE,
                     false => "",
@@ -65,21 +70,21 @@ impl FencePlace {
             #[cfg(feature = "sqlite")]
             Some("sqlite") => {
                 let any = ResourceName::new("any").expect("this is a name");
-                match super::place::sqlite(&url, Making::Never)? {
-                    Some(Opened::Sqlite(fence)) => fence
+                match super::place::sqlite(&url, NO_LEASES, Making::Never)? {
+                    Some(fence) => fence
                         .unprotect(&fenced_table(&any, table))
                         .map_err(super::refusal),
-                    _ => Ok(()),
+                    None => Ok(()),
                 }
             }
             #[cfg(feature = "postgres")]
             Some("postgres" | "postgresql") => {
-                let fence = super::place::postgres(&url).await?;
+                let fence = tenure::postgres::PostgresFence::connect(&url, NO_LEASES).await?;
                 fence.unguard(&table.table).await.map_err(super::refusal)
             }
             #[cfg(feature = "mysql")]
             Some("mysql" | "mariadb") => {
-                let fence = super::place::mysql(&url).await?;
+                let fence = tenure::mysql::MysqlFence::connect(&url, NO_LEASES).await?;
                 fence.unguard(&table.table).await.map_err(super::refusal)
             }
             _ => Err(unguardable("any", table)),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tenure::contract::Answer;
 use tenure::sqlite::SqliteFence;
-use tenure::{Fence, Term};
+use tenure::{Fence, FenceError, Leases, Term};
 
 /// A ledger, and its fence, in one file.
 pub struct SqliteLedger {
@@ -27,7 +27,7 @@ impl SqliteLedger {
         // What is committed survives a power cut.
         connection.pragma_update(None, "synchronous", "FULL")?;
         make_tables(&mut connection)?;
-        let fence = SqliteFence::new(path)?;
+        let fence = SqliteFence::new(path, Leases::Elsewhere).map_err(FenceError::Store)?;
         Ok(Self {
             connection,
             fence,

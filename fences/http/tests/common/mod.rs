@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 use tenure_core::{
-    Answer, Bump, Claimed, Cursor, Fence, FenceError, FencingToken, LeaseName, Mark, MarkPage, ResourceName,
-    Term,
+    Answer, Bump, Claimed, Cursor, Fence, FenceError, FencingToken, LeaseName, Leases, Mark, MarkPage,
+    ResourceName, Term,
 };
 use tenure_http::{FenceLayer, FencingHeader, Gate, Protection};
 use tenure_sqlite::SqliteFence;
@@ -41,7 +41,7 @@ impl Marks {
     }
 
     pub fn fence(&self) -> SqliteFence {
-        SqliteFence::new(self.file()).unwrap()
+        SqliteFence::new(self.file(), Leases::Here).unwrap()
     }
 
     pub fn gate(&self) -> Gate {

@@ -28,11 +28,11 @@ use tenure_remote::{Deed, Noter, Notes, OwnThread, pause_between_rounds};
 /// [`condition`](Self::condition) to their transactions.
 ///
 /// ```no_run
-/// use tenure_core::{Fence, ResourceName, Term};
+/// use tenure_core::{Fence, Leases, ResourceName, Term};
 /// use tenure_etcd::{EtcdFence, FencedTransaction};
 ///
 /// async fn settle(term: Term) -> Result<(), Box<dyn std::error::Error>> {
-///     let fence = EtcdFence::connect("etcd://localhost/bank").await?;
+///     let fence = EtcdFence::connect("etcd://localhost/bank", Leases::Here).await?;
 ///     let ledger = ResourceName::new("ledger")?;
 ///     // Before the first read of what this term will change.
 ///     fence.claim(&ledger, &term).await?;
@@ -68,28 +68,23 @@ impl<T> Ruled<T> {
 }
 
 impl EtcdFence {
-    /// The fence beside the leases of a store's URL. Nothing is sent before its first use, which fails where members say that
+    /// The fence in the cluster of a store's URL. Nothing is sent before its first use, which fails where members say that
     /// they are of different clusters: each would have marks of its own.
+    ///
+    /// Where the leases are elsewhere, a token from the future is known by this machine's clock and not exactly, and a bump
+    /// goes by that clock, or by counting, and not by this cluster's revision.
     ///
     /// # Errors
     /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, or a file that it names; without the
     /// password.
-    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+    pub async fn connect(url: &str, leases: Leases) -> Result<Self, StoreError> {
         let site = Arc::new(Site::new(StoreUrl::parse(url)?)?);
         Ok(Self {
             thread: OwnThread::start(SYSTEM)?,
             noter: Noter::new(Refusals(Arc::clone(&site))),
             site: Some(site),
-            leases: Leases::Here,
+            leases,
         })
-    }
-
-    /// Says that the leases are in another store. Then a token from the future is known by this machine's clock and not
-    /// exactly, and a bump goes by that clock, or by counting, and not by this cluster's revision.
-    #[must_use]
-    pub fn with_leases_elsewhere(mut self) -> Self {
-        self.leases = Leases::Elsewhere;
-        self
     }
 
     /// Makes a transaction, if `term` holds the mark of `resource`.

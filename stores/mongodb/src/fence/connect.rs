@@ -13,16 +13,16 @@ use crate::tied::{client_of_one_set, hello};
 use crate::url::{COLLECTION, DATABASE, StoreUrl};
 use mongodb::bson::Document;
 use mongodb::{Client, Collection};
-use tenure_core::{Fault, StoreError};
+use tenure_core::{Fault, Leases, StoreError};
 
 impl MongoFence {
-    /// The fence in the database of a store's URL, in the collection `fences`, beside the leases. Servers that do not answer are
+    /// The fence in the database of a store's URL, in the collection `fences`. Servers that do not answer are
     /// told of by its first use (by a URL that is tied to one server: at once). A program uses the client of its own data instead ([`new`](Self::new)).
     ///
     /// # Errors
     /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, without the password, or that names
     /// members of different replica sets, or the database `local`; what keeps a server that the URL is tied to from answering.
-    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+    pub async fn connect(url: &str, leases: Leases) -> Result<Self, StoreError> {
         let parsed = StoreUrl::parse(url)?;
         let mut options = driver_options(&parsed.driver).await?;
         settle(&mut options)?;
@@ -33,15 +33,19 @@ impl MongoFence {
         let client = client_of_one_set(&mut options, &place);
         let client = bounded(CONNECT_TIME_MAX, Some(&place), client).await?;
         refuse_strangers(&client, &options).await?;
-        let leases = parsed.collection.as_deref().unwrap_or(COLLECTION);
+        let collection_name = parsed.collection.as_deref().unwrap_or(COLLECTION);
         let database = client.database(database);
-        refuse_lone(&client, &collection(&database, leases, CONNECT_TIME_MAX), &place).await?;
+        let records = collection(&database, collection_name, CONNECT_TIME_MAX);
+        refuse_lone(&client, &records, &place).await?;
         let fence = Self {
             // As `settle` has set it.
             repeats: Repeats::Nothing,
-            ..Self::new(&database)
+            ..Self::new(&database, leases)
         };
-        Ok(fence.beside_leases(leases))
+        Ok(match leases {
+            Leases::Here => fence.leases_in(collection_name),
+            Leases::Elsewhere => fence,
+        })
     }
 }
 

@@ -29,14 +29,14 @@ const FIELD: &str = "fence";
 ///
 /// ```no_run
 /// use mongodb::bson::{Document, doc};
-/// use tenure_core::{ResourceName, Term};
+/// use tenure_core::{Leases, ResourceName, Term};
 /// use tenure_mongodb::MongoFence;
 ///
 /// async fn settle(client: &mongodb::Client, term: Term) -> Result<(), Box<dyn std::error::Error>> {
 ///     let bank = client.database("bank");
 ///     let accounts = bank.collection::<Document>("accounts");
 ///     // Claims the resource for the term: it must be over with before the term reads.
-///     let accounts = MongoFence::new(&bank).documents(&ResourceName::new("accounts")?, &term, &accounts).await?;
+///     let accounts = MongoFence::new(&bank, Leases::Here).documents(&ResourceName::new("accounts")?, &term, &accounts).await?;
 ///     // Reads one document and claims it: no earlier term changes it from here on.
 ///     let Some(account) = accounts.claim_one(doc! { "_id": 1 }).await? else { return Ok(()) };
 ///     let cents = account.get_i64("cents")? - 5;

@@ -14,6 +14,7 @@ pub use enter::EnterError;
 
 use crate::fault::{Deed, Repeats, timed_out};
 use crate::site::collection;
+use crate::url::COLLECTION as LEASES;
 use mark::Found;
 use mongodb::bson::Document;
 use mongodb::error::Error;
@@ -25,7 +26,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use stripes::Turn;
-use tenure_core::{Answer, Bump, Claimed, Cursor, Fence, FenceError, Mark, MarkPage, ResourceName, Term};
+use tenure_core::{
+    Answer, Bump, Claimed, Cursor, Fence, FenceError, Leases, Mark, MarkPage, ResourceName, Term,
+};
 use tenure_remote::Noter;
 
 /// Collection of the marks, unless another is named.
@@ -61,12 +64,13 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 ///
 /// ```no_run
 /// use mongodb::bson::doc;
-/// use tenure_core::{Fence, ResourceName, Term};
+/// use tenure_core::{Fence, Leases, ResourceName, Term};
 /// use tenure_mongodb::MongoFence;
 ///
 /// async fn settle(client: &mongodb::Client, term: Term) -> Result<(), Box<dyn std::error::Error>> {
 ///     let database = client.database("bank");
-///     let (fence, ledger) = (MongoFence::new(&database), ResourceName::new("ledger")?);
+///     let fence = MongoFence::new(&database, Leases::Here);
+///     let ledger = ResourceName::new("ledger")?;
 ///     // Before the first read of what this term will change.
 ///     fence.claim(&ledger, &term).await?;
 ///
@@ -106,41 +110,39 @@ pub struct MongoFence {
 
 impl MongoFence {
     /// The fence in the collection `fences` of `database`.
+    ///
+    /// Where the leases are here, they are in the store's collection, `job_leases` ([`leases_in`](Self::leases_in) another), and a
+    /// token from the future is known exactly; that costs one read a claim. Where they are elsewhere, it is known by the
+    /// server's clock and not exactly, and what a lease of the same name has been granted here, perhaps before the leases went
+    /// elsewhere, says nothing.
     #[must_use]
-    pub fn new(database: &Database) -> Self {
-        Self::in_collection(database, COLLECTION)
+    pub fn new(database: &Database, leases: Leases) -> Self {
+        Self::in_collection(database, COLLECTION, leases)
     }
 
     /// The fence in a collection of another name.
     #[must_use]
-    pub fn in_collection(database: &Database, name: &str) -> Self {
+    pub fn in_collection(database: &Database, name: &str, leases: Leases) -> Self {
         let marks = collection(database, name, REQUEST_TIME_MAX);
         Self {
             database: database.clone(),
             repeats: Repeats::Writes,
             noter: Noter::new(Beside(marks.clone())),
             marks,
-            leases: None,
+            leases: match leases {
+                Leases::Here => Some(collection(database, LEASES, REQUEST_TIME_MAX)),
+                Leases::Elsewhere => None,
+            },
             namespace: format!("{}.{name}", database.name()),
             turn: Arc::new(Turn::new()),
             is_of_a_set: Arc::default(),
         }
     }
 
-    /// Says that the leases are in this collection of the same database (the store's default: `job_leases`): then a
-    /// token from the future is known exactly, and not only by the clock. Costs one read a claim.
+    /// The same fence, where the leases are in the collection of this name: here and not elsewhere.
     #[must_use]
-    pub fn beside_leases(mut self, collection_name: &str) -> Self {
+    pub fn leases_in(mut self, collection_name: &str) -> Self {
         self.leases = Some(collection(&self.database, collection_name, REQUEST_TIME_MAX));
-        self
-    }
-
-    /// Says that the leases are in another store, also of a fence that was [connected](Self::connect) by the URL of a store: then
-    /// a token from the future is known by the server's clock and not exactly, and what a lease of the same name has been granted
-    /// here, perhaps before the leases went elsewhere, says nothing.
-    #[must_use]
-    pub fn with_leases_elsewhere(mut self) -> Self {
-        self.leases = None;
         self
     }
 

@@ -24,11 +24,11 @@ use tenure_remote::{Noter, OwnThread};
 /// [`enter`](Self::enter) in every transaction that writes.
 ///
 /// ```no_run
-/// use tenure_core::{Fence, ResourceName, Term};
+/// use tenure_core::{Fence, Leases, ResourceName, Term};
 /// use tenure_mysql::{MysqlFence, mysql_async::{Conn, TxOpts, prelude::Queryable}};
 ///
 /// async fn settle(conn: &mut Conn, term: Term) -> Result<(), Box<dyn std::error::Error>> {
-///     let fence = MysqlFence::connect("mysql://app@db1/bank").await?;
+///     let fence = MysqlFence::connect("mysql://app@db1/bank", Leases::Here).await?;
 ///     let ledger = ResourceName::new("ledger")?;
 ///     // Before the first read of what this term will change.
 ///     fence.claim(&ledger, &term).await?;
@@ -63,38 +63,36 @@ pub struct MysqlFence {
 impl MysqlFence {
     /// The fence in the database of a URL, as [`MysqlStore::connect`] takes it.
     ///
+    /// Where the leases are elsewhere, a token from the future is known by this server's clock and not exactly, and what a
+    /// lease of the same name has been granted here, perhaps before the leases went elsewhere, says nothing. Where there is
+    /// such a record, the set-up must know of this: one from before is refused with the way out.
+    ///
     /// # Errors
-    /// [`FenceError::Store`], as [`MysqlStore::connect`].
-    pub async fn connect(url: &str) -> Result<Self, FenceError> {
+    /// As [`MysqlStore::connect`].
+    pub async fn connect(url: &str, leases: Leases) -> Result<Self, StoreError> {
         let url = StoreUrl::parse(url)?;
         let thread = OwnThread::start(SYSTEM)?;
         let site = thread.run(bounded(url.place(), open(url))).await??;
-        Ok(Self::over(Arc::new(site), Arc::new(thread)))
+        Ok(Self::over(Arc::new(site), Arc::new(thread), leases))
     }
 
     /// The fence in the database of the leases, on the connections of their store.
     #[must_use]
     pub fn beside(store: &MysqlStore) -> Self {
-        Self::over(Arc::clone(store.0.site()), Arc::clone(store.0.thread()))
+        Self::over(
+            Arc::clone(store.0.site()),
+            Arc::clone(store.0.thread()),
+            Leases::Here,
+        )
     }
 
-    fn over(site: Arc<Site>, thread: Arc<OwnThread>) -> Self {
+    fn over(site: Arc<Site>, thread: Arc<OwnThread>, leases: Leases) -> Self {
         Self {
             noter: Noter::new(Beside(Arc::clone(&site))),
             site,
             thread,
-            leases: Leases::Here,
+            leases,
         }
-    }
-
-    /// Says that the leases are in another store. Then a token from the future is known by this server's clock and not
-    /// exactly, and what a lease of the same name has been granted here, perhaps before the leases went elsewhere, says nothing.
-    ///
-    /// Where there is such a record, the set-up must know of this: one from before is refused with the way out.
-    #[must_use]
-    pub fn with_leases_elsewhere(mut self) -> Self {
-        self.leases = Leases::Elsewhere;
-        self
     }
 
     /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most, where the server is silent;

@@ -43,11 +43,11 @@ const REMEMBERED_MAX: usize = 1_024;
 /// connected to lives on, nothing tells the writer: it may have one more write stored, if a later mark has the number of its own by then. `sync_interval: always` excludes it.
 ///
 /// ```no_run
-/// use tenure_core::{Fence, ResourceName, Term};
+/// use tenure_core::{Fence, Leases, ResourceName, Term};
 /// use tenure_nats::NatsFence;
 ///
 /// async fn settle(term: Term) -> Result<(), Box<dyn std::error::Error>> {
-///     let fence = NatsFence::connect("nats://localhost/bank").await?.with_leases_elsewhere();
+///     let fence = NatsFence::connect("nats://localhost/bank", Leases::Elsewhere).await?;
 ///     let ledger = ResourceName::new("ledger")?;
 ///     // Before the first read of what this term will change.
 ///     fence.claim(&ledger, &term).await?;
@@ -77,36 +77,20 @@ pub(crate) struct FenceSite {
 impl NatsFence {
     /// The fence in the bucket of a store's URL, as [`NatsStore::connect`](crate::NatsStore::connect) takes it.
     ///
+    /// Where the leases are elsewhere, a token from the future is known by the server's clock and not exactly.
+    ///
     /// # Errors
     /// As [`NatsStore::connect`](crate::NatsStore::connect), and
     /// [`Fault::Unsupported`](tenure_core::Fault::Unsupported) for a server before NATS 2.11, which has no such comparison.
-    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+    pub async fn connect(url: &str, leases: Leases) -> Result<Self, StoreError> {
         let url = StoreUrl::parse(url)?;
         let thread = OwnThread::start(SYSTEM)?;
-        let site = Arc::new(thread.run(FenceSite::open(url)).await??);
+        let site = Arc::new(thread.run(FenceSite::open(url, leases)).await??);
         Ok(Self {
             noter: Noter::new(Counts::new(Arc::clone(&site))),
             site: Some(site),
             thread,
         })
-    }
-
-    /// Says that the leases are in another store. Then a token from the future is known by the server's clock and
-    /// not exactly.
-    #[must_use]
-    pub fn with_leases_elsewhere(mut self) -> Self {
-        let site = self.site();
-        let elsewhere = FenceSite {
-            link: Link::new(Arc::clone(site.link.servers())),
-            keys: site.keys.clone(),
-            stream: site.stream.clone(),
-            leases: Leases::Elsewhere,
-            remembered: Mutex::default(),
-        };
-        let elsewhere = Arc::new(elsewhere);
-        self.noter = Noter::new(Counts::new(Arc::clone(&elsewhere)));
-        self.let_go(Some(elsewhere));
-        self
     }
 
     /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most, where the server is silent;
@@ -119,13 +103,6 @@ impl NatsFence {
 
     fn site(&self) -> &Arc<FenceSite> {
         self.site.as_ref().expect("the site is taken by drop alone")
-    }
-
-    /// What a driver does when dropped may need its runtime.
-    fn let_go(&mut self, next: Option<Arc<FenceSite>>) {
-        if let Some(site) = std::mem::replace(&mut self.site, next) {
-            self.thread.drop_there((site, Arc::clone(&self.noter)));
-        }
     }
 
     /// Runs `work` on the fence's thread, and counts a refusal where there is a mark to count beside.
@@ -158,7 +135,7 @@ impl From<StoreError> for Refusal {
 }
 
 impl FenceSite {
-    async fn open(url: StoreUrl) -> Result<Self, StoreError> {
+    async fn open(url: StoreUrl, leases: Leases) -> Result<Self, StoreError> {
         let (keys, replicas, place) = (Keys::new(&url.bucket), url.replicas, url.shown());
         let link = Link::new(Arc::new(Servers::new(url, place)));
         link.server_compares().await?;
@@ -168,7 +145,7 @@ impl FenceSite {
             link,
             stream: keys.stream(),
             keys,
-            leases: Leases::Here,
+            leases,
             remembered: Mutex::default(),
         })
     }
@@ -231,7 +208,10 @@ impl fmt::Debug for NatsFence {
 
 impl Drop for NatsFence {
     fn drop(&mut self) {
-        self.let_go(None);
+        // What a driver does when dropped may need its runtime.
+        if let Some(site) = self.site.take() {
+            self.thread.drop_there((site, Arc::clone(&self.noter)));
+        }
     }
 }
 

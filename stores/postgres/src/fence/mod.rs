@@ -24,11 +24,11 @@ use tenure_remote::{Noter, OwnThread};
 /// [`claim`](Fence::claim) once per term, [`enter`](Self::enter) in every transaction that writes.
 ///
 /// ```no_run
-/// use tenure_core::{Fence, ResourceName, Term};
+/// use tenure_core::{Fence, Leases, ResourceName, Term};
 /// use tenure_postgres::{PostgresFence, tokio_postgres::Client};
 ///
 /// async fn settle(client: &mut Client, term: Term) -> Result<(), Box<dyn std::error::Error>> {
-///     let fence = PostgresFence::connect("postgres://app@db1/bank").await?;
+///     let fence = PostgresFence::connect("postgres://app@db1/bank", Leases::Here).await?;
 ///     let ledger = ResourceName::new("ledger")?;
 ///     // Before the first read of what this term will change.
 ///     fence.claim(&ledger, &term).await?;
@@ -61,9 +61,13 @@ pub struct PostgresFence {
 impl PostgresFence {
     /// The fence in the database and schema of a URL, as [`PostgresStore::connect`] takes it.
     ///
+    /// Where the leases are elsewhere, a token from the future is known by this server's clock and not exactly, and what a
+    /// lease of the same name has been granted here, perhaps before the leases went elsewhere, says nothing. Where there is
+    /// such a record, the set-up must know of this: one from before is refused with the way out.
+    ///
     /// # Errors
-    /// [`FenceError::Store`], as [`PostgresStore::connect`].
-    pub async fn connect(url: &str) -> Result<Self, FenceError> {
+    /// As [`PostgresStore::connect`].
+    pub async fn connect(url: &str, leases: Leases) -> Result<Self, StoreError> {
         let url = StoreUrl::parse(url)?;
         let thread = OwnThread::start(SYSTEM)?;
         let place = url.place();
@@ -75,32 +79,26 @@ impl PostgresFence {
             Ok(site)
         };
         let site = thread.run(bounded(place, opening)).await??;
-        Ok(Self::over(Arc::new(site), Arc::new(thread)))
+        Ok(Self::over(Arc::new(site), Arc::new(thread), leases))
     }
 
     /// The fence in the database and schema of the leases, on the connections of their store.
     #[must_use]
     pub fn beside(store: &PostgresStore) -> Self {
-        Self::over(Arc::clone(store.0.site()), Arc::clone(store.0.thread()))
+        Self::over(
+            Arc::clone(store.0.site()),
+            Arc::clone(store.0.thread()),
+            Leases::Here,
+        )
     }
 
-    fn over(site: Arc<Site>, thread: Arc<OwnThread>) -> Self {
+    fn over(site: Arc<Site>, thread: Arc<OwnThread>, leases: Leases) -> Self {
         Self {
             noter: Noter::new(Beside(Arc::clone(&site))),
             site,
             thread,
-            leases: Leases::Here,
+            leases,
         }
-    }
-
-    /// Says that the leases are in another store. Then a token from the future is known by this server's clock and not
-    /// exactly, and what a lease of the same name has been granted here, perhaps before the leases went elsewhere, says nothing.
-    ///
-    /// Where there is such a record, the set-up must know of this: one from before is refused with the way out.
-    #[must_use]
-    pub fn with_leases_elsewhere(mut self) -> Self {
-        self.leases = Leases::Elsewhere;
-        self
     }
 
     /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most, where the server is silent;

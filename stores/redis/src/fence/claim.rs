@@ -89,7 +89,7 @@ impl RedisFence {
             .await?;
         looked.map_err(|error| match error.fault {
             Fault::Invalid => StoreError {
-                message: format!("{}; a fence there needs with_leases_elsewhere()", error.message),
+                message: format!("{}; a fence there needs Leases::Elsewhere", error.message),
                 ..error
             },
             _ => error,

@@ -37,11 +37,11 @@ use tenure_remote::{Noter, OwnThread};
 /// one that has not claimed.
 ///
 /// ```no_run
-/// use tenure_core::{Fence, ResourceName, Term};
+/// use tenure_core::{Fence, Leases, ResourceName, Term};
 /// use tenure_redis::{FencedWrites, RedisFence};
 ///
 /// async fn settle(term: Term) -> Result<(), Box<dyn std::error::Error>> {
-///     let fence = RedisFence::connect("redis://localhost?prefix=bank").await?;
+///     let fence = RedisFence::connect("redis://localhost?prefix=bank", Leases::Here).await?;
 ///     let ledger = ResourceName::new("ledger")?;
 ///     // Before the first read of what this term will change.
 ///     fence.claim(&ledger, &term).await?;
@@ -61,12 +61,16 @@ pub struct RedisFence {
 }
 
 impl RedisFence {
-    /// The fence beside the leases of a store's URL. Nothing is sent before its first use.
+    /// The fence in the server of a store's URL. Nothing is sent before its first use.
+    ///
+    /// Where the leases are elsewhere, a token from the future is known by this server's clock and not exactly. A quorum is
+    /// elsewhere, also for a fence in one of its members: what that one has of a lease may be an earlier term, by which a
+    /// claim of the present one would be refused.
     ///
     /// # Errors
     /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, or that names a quorum; without
     /// the password.
-    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+    pub async fn connect(url: &str, leases: Leases) -> Result<Self, StoreError> {
         let url = StoreUrl::parse(url)?;
         if url.set == Set::Independent {
             return Err(invalid(
@@ -79,19 +83,8 @@ impl RedisFence {
             noter: Noter::new(Beside(Arc::clone(&site))),
             site: Some(site),
             thread,
-            leases: Leases::Here,
+            leases,
         })
-    }
-
-    /// Says that the leases are in another store. Then a token from the future is known by this server's clock and
-    /// not exactly.
-    ///
-    /// A quorum is another store, also for a fence in one of its members: what that one has of a lease may be an
-    /// earlier term, by which a claim of the present one would be refused.
-    #[must_use]
-    pub fn with_leases_elsewhere(mut self) -> Self {
-        self.leases = Leases::Elsewhere;
-        self
     }
 
     /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most, where the server is silent;

@@ -29,7 +29,7 @@ use tenure_core::{
 /// A mark per resource, in a table of the user's own database file, beside the data it protects.
 ///
 /// ```
-/// # use tenure_core::{Fence, FencingToken, LeaseName, ResourceName, Term};
+/// # use tenure_core::{Fence, FencingToken, LeaseName, Leases, ResourceName, Term};
 /// # use tenure_sqlite::SqliteFence;
 /// # use rusqlite::{Connection, TransactionBehavior};
 /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -38,7 +38,7 @@ use tenure_core::{
 /// # let path = scratch.path().join("ledger.db");
 /// let mut connection = Connection::open(&path)?;
 /// SqliteFence::install(&connection)?; // once, with the other tables
-/// let fence = SqliteFence::new(&path)?;
+/// let fence = SqliteFence::new(&path, Leases::Elsewhere)?;
 /// let ledger = ResourceName::new("ledger")?;
 /// # let term = Term::new(LeaseName::new("nightly")?, FencingToken::new(7)?);
 /// // `term` is the leader's: leadership.term(). First claim, then read what will be changed.
@@ -77,15 +77,6 @@ pub struct SqliteFence {
 }
 
 impl SqliteFence {
-    /// Says that the leases are in another store. Then a token from the future is known by the wall clock and not exactly, also
-    /// where the file is Tenure's own: what a lease of the same name has been granted there, perhaps before the leases went
-    /// elsewhere, says nothing.
-    #[must_use]
-    pub fn with_leases_elsewhere(mut self) -> Self {
-        self.leases = Leases::Elsewhere;
-        self
-    }
-
     /// Makes the table `tenure_fence` where it is missing. Run it once, with the user's other tables.
     ///
     /// # Errors
@@ -239,7 +230,7 @@ mod tests {
     use crate::{SqliteOptions, SqliteStore};
     use std::time::Duration;
     use tenure_conformance::asking::{granted, renewal, request, seconds};
-    use tenure_core::{Claimed, Fence, LeaseName, LeaseStore, Renewed, ResourceName, Term};
+    use tenure_core::{Claimed, Fence, LeaseName, LeaseStore, Leases, Renewed, ResourceName, Term};
 
     /// In the leases' own file, where each needs the lock of the other.
     #[test]
@@ -252,7 +243,7 @@ mod tests {
             .unwrap();
         runtime.block_on(async {
             let store = SqliteStore::open(&path).unwrap();
-            let fence = SqliteFence::create(&SqliteOptions::new(&path)).unwrap();
+            let fence = SqliteFence::create(&SqliteOptions::new(&path), Leases::Here).unwrap();
             let held = request("held", "a", seconds(300));
             let grant = granted(store.acquire(&held).await.unwrap());
             let term = Term::new(LeaseName::new("held").unwrap(), grant.token);

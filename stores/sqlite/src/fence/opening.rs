@@ -17,7 +17,7 @@ impl SqliteOptions {
     ///
     /// # Errors
     /// As [`SqliteFence::new`].
-    pub fn open_fence(&self) -> Result<SqliteFence, FenceError> {
+    pub fn open_fence(&self, leases: Leases) -> Result<SqliteFence, StoreError> {
         let shown = self.path.display().to_string();
         let patience = Patience::new();
         // The first look at a file waits for whoever writes it, or closes it, just now.
@@ -29,7 +29,7 @@ impl SqliteOptions {
             noter: Noter::new(file.clone()),
             file,
             seat: Seat::new(paths, (marks, files)),
-            leases: Leases::Here,
+            leases,
         };
         let looked = fence.with(|connection| {
             let found = connection.prepare("SELECT resource, lease, token, refused FROM tenure_fence");
@@ -41,7 +41,7 @@ impl SqliteOptions {
         });
         match looked {
             Ok(()) => Ok(fence),
-            Err(trouble) => Err(trouble.into_error("the fence", &fence.shown).into()),
+            Err(trouble) => Err(trouble.into_error("the fence", &fence.shown)),
         }
     }
 }
@@ -49,42 +49,46 @@ impl SqliteOptions {
 impl SqliteFence {
     /// A fence over the existing database at `path`, in which [`install`](Self::install) has been run.
     ///
+    /// Where the leases are elsewhere, a token from the future is known by the wall clock and not exactly, also where the file
+    /// is Tenure's own: what a lease of the same name has been granted there, perhaps before the leases went elsewhere, says
+    /// nothing.
+    ///
     /// # Errors
-    /// [`FenceError::Store`]: the file cannot be opened, is read-only, is locked for seconds, has no table of marks
+    /// The file cannot be opened, is read-only, is locked for seconds, has no table of marks
     /// ([`Fault::Invalid`]), can be reached by other paths (hard links, a mount of the file itself), or is on a network file system, or one that a program serves
     /// and that is not [trusted](SqliteOptions::open_fence). Nothing was changed.
-    pub fn new(path: impl AsRef<Path>) -> Result<Self, FenceError> {
-        SqliteOptions::new(path.as_ref()).open_fence()
+    pub fn new(path: impl AsRef<Path>, leases: Leases) -> Result<Self, StoreError> {
+        SqliteOptions::new(path.as_ref()).open_fence(leases)
     }
 
     /// The fence in an existing database; makes its table where it is missing.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn create(options: &SqliteOptions) -> Result<Self, FenceError> {
+    pub fn create(options: &SqliteOptions, leases: Leases) -> Result<Self, StoreError> {
         // Looked for first: whoever finds the table takes no lock.
-        if let Some(fence) = Self::find(options)? {
+        if let Some(fence) = Self::find(options, leases)? {
             return Ok(fence);
         }
         let shown = options.path.display().to_string();
         patiently_blocking(&Patience::new(), &shown, || {
             Ok(open_durable(options)?.execute_batch(super::mark::TABLE)?)
         })?;
-        options.open_fence()
+        options.open_fence(leases)
     }
 
     /// The fence in an existing database; `None` if it has no table of marks.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn find(options: &SqliteOptions) -> Result<Option<Self>, FenceError> {
+    pub fn find(options: &SqliteOptions, leases: Leases) -> Result<Option<Self>, StoreError> {
         let shown = options.path.display().to_string();
         let found = patiently_blocking(&Patience::new(), &shown, || {
             let named = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'tenure_fence'";
             let connection = open(options)?;
             Ok(connection.query_row(named, [], |_| Ok(())).optional()?)
         })?;
-        found.map(|()| options.open_fence()).transpose()
+        found.map(|()| options.open_fence(leases)).transpose()
     }
 
     /// Installs the triggers of `table`: [`FencedTable::install`], on a connection of its own, on the disk when it returns.
@@ -131,6 +135,7 @@ mod tests {
     use super::SqliteFence;
     use crate::SqliteOptions;
     use tempfile::TempDir;
+    use tenure_core::Leases;
 
     /// Without EXTRA a power cut may bring a rollback journal back, and take the triggers away.
     #[test]
@@ -141,7 +146,7 @@ mod tests {
             .unwrap()
             .execute_batch("CREATE TABLE account (id INTEGER)")
             .unwrap();
-        let fence = SqliteFence::create(&SqliteOptions::new(&path)).unwrap();
+        let fence = SqliteFence::create(&SqliteOptions::new(&path), Leases::Here).unwrap();
         fence
             .on_own_connection(|connection| {
                 let asked: i64 = connection

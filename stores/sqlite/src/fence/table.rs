@@ -19,7 +19,7 @@ const MARKS: &str = "tenure_fence";
 /// `tenure run` started has it in `TENURE_TOKEN`.
 ///
 /// ```
-/// # use tenure_core::{Fence, FencingToken, LeaseName, ResourceName, Term};
+/// # use tenure_core::{Fence, FencingToken, LeaseName, Leases, ResourceName, Term};
 /// # use tenure_sqlite::{FencedTable, SqliteFence};
 /// # use rusqlite::Connection;
 /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -32,7 +32,7 @@ const MARKS: &str = "tenure_fence";
 /// SqliteFence::install(&connection)?;
 /// FencedTable::new("account", &ledger).install(&connection)?; // the column "fence"
 /// let term = Term::new(LeaseName::new("nightly")?, FencingToken::new(7)?);
-/// SqliteFence::new(&path)?.claim(&ledger, &term).await?;
+/// SqliteFence::new(&path, Leases::Elsewhere)?.claim(&ledger, &term).await?;
 /// connection.execute("INSERT INTO account VALUES (1, 100, 7)", [])?;
 /// assert!(connection.execute("UPDATE account SET cents = 0, fence = 6", []).is_err());
 /// connection.execute("UPDATE account SET cents = 90, fence = 7", [])?;

@@ -14,7 +14,7 @@ use std::future::Future;
 use std::time::Duration;
 use tenure::contract::Answer;
 use tenure::mongodb::{EnterError, MongoFence};
-use tenure::{Fence, FencingToken};
+use tenure::{Fence, FencingToken, Leases};
 
 /// A ledger, and its fence, in one database.
 pub struct MongoLedger {
@@ -47,7 +47,7 @@ impl MongoLedger {
         let checkpoint = database.collection::<Document>(CHECKPOINT);
         made(checkpoint.update_one(job(), fresh).upsert(true).await)?;
         Ok(Self {
-            fence: MongoFence::new(&database),
+            fence: MongoFence::new(&database, Leases::Elsewhere),
             database,
             fencing,
             session: None,

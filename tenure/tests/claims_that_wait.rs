@@ -4,7 +4,9 @@ use std::time::Duration;
 use tenure::contract::Release;
 use tenure::postgres::tokio_postgres::{Client, NoTls};
 use tenure::postgres::{PostgresFence, PostgresStore};
-use tenure::{Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term, Timing, Ttl};
+use tenure::{
+    Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, Leases, ResourceName, Term, Timing, Ttl,
+};
 use tenure_testkit::Postgres;
 
 fn ledger() -> ResourceName {
@@ -24,10 +26,7 @@ async fn client() -> Client {
 async fn left_open(schema: &str, client: &mut Client, old: &Term) -> PostgresFence {
     let url = format!("{}?schema={schema}", Postgres::shared().await.uri());
     PostgresStore::init(&url).await.unwrap();
-    let fence = PostgresFence::connect(&url)
-        .await
-        .unwrap()
-        .with_leases_elsewhere();
+    let fence = PostgresFence::connect(&url, Leases::Elsewhere).await.unwrap();
     fence.claim(&ledger(), old).await.unwrap();
     client.batch_execute("BEGIN").await.unwrap();
     let entering = format!("SELECT {schema}.enter($1, $2, $3)");

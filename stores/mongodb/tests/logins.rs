@@ -4,7 +4,9 @@ use crate::common::{giving_back, persist, renewal, request, seconds, with_databa
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
 use std::time::Duration;
-use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Released, Renewed, Scope, StoreError, WatchEvent};
+use tenure_core::{
+    Acquired, Certainty, Fault, Interest, LeaseStore, Released, Renewed, Scope, StoreError, WatchEvent,
+};
 use tenure_mongodb::MongoStore;
 use tenure_testkit::{FaultProxy, ReplicaSet, Size, User, eventually_async};
 
@@ -73,7 +75,10 @@ async fn a_user_that_is_dropped_and_made_anew_is_logged_in_anew() {
     let held = standby.acquire(&waiting).await.expect("an answer");
     assert!(matches!(held, Acquired::Held(_)), "{held:?}");
     let everything = Scope::Prefix(String::new());
-    let mut watch = standby.watch(&everything).await.expect("a watch");
+    let mut watch = standby
+        .watch(&everything, Interest::Everything)
+        .await
+        .expect("a watch");
     site.make_the_user_anew().await;
 
     let beat = [renewal(&asked, grant.token)];
@@ -93,7 +98,10 @@ async fn a_user_that_is_dropped_and_made_anew_is_logged_in_anew() {
         .await
         .expect("in time");
     is_of_nobody(&over.expect_err("nothing has happened"));
-    let mut watch = eventually_async(PATIENCE, "a watch", || standby.watch(&everything)).await;
+    let mut watch = eventually_async(PATIENCE, "a watch", || {
+        standby.watch(&everything, Interest::Everything)
+    })
+    .await;
     persist(&leader, &request("other", "leader", seconds(300))).await;
     let heard = tokio::time::timeout(PATIENCE, watch.next())
         .await

@@ -57,41 +57,72 @@ const LISTED: [&str; 46] = [
     "wtimeoutMS",
 ];
 
-/// What to say of a URL that the driver does not read: which of its options it does not take by themselves; without any, what every
-/// URL needs.
+/// What to say of a URL that the driver does not read: which of its options it does not take by themselves, or else together; without
+/// any, what every URL needs.
 pub(crate) async fn named(url: &str) -> StoreError {
-    let names = refused(url).await;
-    if names.is_empty() {
-        return StoreUrl::unreadable();
-    }
-    invalid(&format!(
-        "the MongoDB URL has options that are not taken, or not with this value: {}; mend or remove them (what is built in: the README of \
-         tenure-mongodb)",
-        names.join(", ")
-    ))
-}
-
-async fn refused(url: &str) -> Vec<&'static str> {
     let Some((address, query)) = url.rsplit_once('?') else {
-        return Vec::new();
+        return StoreUrl::unreadable();
     };
     // Nothing is asked of the DNS.
     let address = address.replacen("mongodb+srv:", "mongodb:", 1);
     if !is_read(&address).await {
-        return Vec::new();
+        return StoreUrl::unreadable();
     }
+    let options: Vec<&str> = query.split('&').collect();
+    let refused = refused(&address, &options).await;
+    if !refused.is_empty() {
+        return invalid(&format!(
+            "the MongoDB URL has options that are not taken, or not with this value: {}; mend or remove them (what is built in: the README of \
+             tenure-mongodb)",
+            refused.join(", ")
+        ));
+    }
+    let clashing = clashing(&address, &options).await;
+    if clashing.is_empty() {
+        return StoreUrl::unreadable();
+    }
+    invalid(&format!(
+        "the MongoDB URL has options that do not go together: {}; remove one of them, or give it another value",
+        clashing.join(", ")
+    ))
+}
+
+/// Those that are not read where they are the only one.
+async fn refused(address: &str, options: &[&str]) -> Vec<&'static str> {
     let mut names = Vec::new();
-    for option in query.split('&') {
-        let key = option.split_once('=').map_or(option, |(key, _)| key);
-        let listed = LISTED.iter().find(|listed| listed.eq_ignore_ascii_case(key));
-        if let Some(name) = listed
-            && !names.contains(name)
+    for option in options {
+        if let Some(name) = listed(option)
+            && !names.contains(&name)
             && !is_read(&format!("{address}?{option}")).await
         {
-            names.push(*name);
+            names.push(name);
         }
     }
     names
+}
+
+/// Those without which the others are read.
+async fn clashing(address: &str, options: &[&str]) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for (place, option) in options.iter().enumerate() {
+        let others = [&options[..place], &options[place + 1..]].concat();
+        if let Some(name) = listed(option)
+            && !names.contains(&name)
+            && is_read(&format!("{address}?{}", others.join("&"))).await
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The option's name as the manual has it.
+fn listed(option: &str) -> Option<&'static str> {
+    let key = option.split_once('=').map_or(option, |(key, _)| key);
+    LISTED
+        .iter()
+        .find(|listed| listed.eq_ignore_ascii_case(key))
+        .copied()
 }
 
 async fn is_read(url: &str) -> bool {

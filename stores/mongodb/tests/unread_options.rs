@@ -46,13 +46,12 @@ async fn options_that_the_driver_does_not_take_are_told_by_their_names() {
     }
 }
 
-/// Where each is taken by itself, or the rest of the URL is to blame, none is.
+/// Where the rest of the URL is to blame, none is.
 #[tokio::test]
 async fn options_that_are_not_to_blame_are_not_named() {
     for url in [
         format!("mongodb://me:{SECRET}?compressors=zstd"),
         format!("mongodb://me:{SECRET}@host.invalid/db?{SECRET}=1"),
-        format!("mongodb://me:{SECRET}@host.invalid/db?tls=false&tlsCAFile=/none.pem"),
         format!("mongodb://me:{SECRET}/x@host.invalid/db?compressors={SECRET}"),
     ] {
         let error = MongoStore::connect(&url).await.expect_err("refused");
@@ -79,4 +78,26 @@ async fn options_of_the_store_are_taken_in_any_case() {
     let twice = scratch.url("collection=a&Collection=b");
     let error = MongoStore::connect(&twice).await.expect_err("twice");
     assert_eq!(error.fault, Fault::Invalid, "{error}");
+}
+
+/// Each of them is read where it is the only one.
+#[tokio::test]
+async fn options_that_do_not_go_together_are_told_by_their_names() {
+    for (options, named) in [
+        (
+            "authMechanism=MONGODB-X509&authSource=hunter2-s3cret&tls=true",
+            "authMechanism, authSource;",
+        ),
+        (
+            "appName=x&tls=false&tlsCAFile=/hunter2-s3cret.pem",
+            "tls, tlsCAFile;",
+        ),
+    ] {
+        let url = format!("mongodb://host.invalid/db?{options}");
+        let error = MongoStore::connect(&url).await.expect_err(options);
+        assert_eq!(error.fault, Fault::Invalid, "{error}");
+        let told = format!("do not go together: {named}");
+        assert!(error.message.contains(&told), "{error}");
+        assert!(!error.message.contains(SECRET), "{error}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::harness::{Site, long_timing, soon};
 use std::sync::Arc;
+use std::time::Duration;
 use tenure::contract::{Acquire, Acquired, Attempt, Candidate, CandidateId, End, Incarnation, Note};
 use tenure::{CampaignError, Election, LeaseName, LockError, ReleaseOutcome, Ttl};
 
@@ -62,6 +63,24 @@ async fn a_lock_says_how_the_term_before_it_ended() {
     assert_eq!(lock.predecessor().map(|before| before.end), Some(End::Released));
     let first = soon("a lock", manager.lock("b")).await.unwrap();
     assert!(first.predecessor().is_none());
+}
+
+/// To the store it is a later attempt of the same holder, which gave the term before up.
+#[tokio::test]
+async fn whoever_comes_after_a_term_that_was_cut_off_in_the_same_process_is_told_that_it_expired() {
+    const MAX_HOLD: Duration = Duration::from_secs(2);
+    let site = Site::new();
+    let manager = site.manager_builder("one").max_hold(MAX_HOLD).build().unwrap();
+    let first = soon("the lock", manager.lock("a")).await.unwrap();
+    let cut_off = soon("its end", first.guard(std::future::pending::<()>())).await;
+    assert!(cut_off.is_err());
+    let mut next = soon("the next", manager.lock("a")).await.unwrap();
+    let before = next.predecessor().expect("it is known");
+    assert_eq!((before.token, before.end), (first.token(), End::Expired));
+    // What was given back is told as that, also to the next.
+    soon("its release", next.release()).await;
+    let last = soon("the last", manager.lock("a")).await.unwrap();
+    assert_eq!(last.predecessor().map(|before| before.end), Some(End::Released));
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 //! its next step (see `helm`); renewals are never among what they take.
 
 mod caught;
+mod cut_off;
 mod events;
 mod first_attempts;
 mod handle;
@@ -49,6 +50,7 @@ use crate::clock::{self, BootTimer};
 use crate::deadline::Extension;
 use crate::sync::{blocking, broadcast, mpsc, run_on_a_thread};
 use crate::term::Phase;
+use cut_off::CutOff;
 use first_attempts::{FirstAttempts, Next, Readiness};
 use hear::{Happening, Turn};
 use helm::{Allowance, Helm};
@@ -111,6 +113,7 @@ struct Driver {
     pauses: BTreeSet<(Moment, LeaseName)>,
     /// Terms that their winners have not taken up yet.
     offers: Offers,
+    cut_off: CutOff,
     /// Leases that are looked at before a campaign begins: each by one look at a time.
     looking: BTreeSet<LeaseName>,
     progress: Progress,
@@ -169,6 +172,7 @@ impl Driver {
             answered_at: Moment::ZERO,
             pauses: BTreeSet::new(),
             offers: Offers::default(),
+            cut_off: CutOff::default(),
             looking: BTreeSet::new(),
             progress: Progress::default(),
             bound: Vec::new(),
@@ -295,7 +299,9 @@ impl Driver {
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, mut event: Event) {
+        self.cut_off
+            .amend(&mut event, clock::now(), self.plan.timing.ttl().duration());
         self.plan.announce(&self.candidate, &event);
         if !self.plan.is_place(event.name()) {
             self.plan.meter.event(&event);

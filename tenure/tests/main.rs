@@ -36,6 +36,8 @@ mod lock_patience;
 mod lock_places;
 mod lock_priority;
 mod lock_processes;
+#[cfg(feature = "mongodb")]
+mod lock_releases;
 mod lock_steps;
 mod lock_tags;
 mod lock_turns;

@@ -254,7 +254,7 @@ pub(super) const ROWS: &[Wrong] = &[
         "M10",
         "src/identity.rs",
         &[[
-            "            None => match self.id.get() {\n                Some(ours) => ours,\n                None => return Ok(()),\n            },",
+            "            None => match self.met.id.get() {\n                Some(ours) => ours,\n                None => return Ok(()),\n            },",
             "            None => return Ok(()),",
         ]],
         &["exchanged::"],

@@ -226,7 +226,7 @@ pub(super) const ROWS: &[Wrong] = &[
                 "",
             ],
             [
-                "ELSEIF m_lease IS NULL OR m_token <> asked_token THEN",
+                "ELSEIF NOT (m_lease <=> asked_lease AND m_token <=> asked_token) THEN",
                 "ELSEIF m_lease IS NULL THEN",
             ],
         ],

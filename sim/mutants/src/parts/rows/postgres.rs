@@ -227,7 +227,7 @@ pub(super) const ROWS: &[Wrong] = &[
         &[
             ["ELSIF mark.token > asked_token THEN", "ELSIF false THEN"],
             [
-                "ELSIF mark.token IS DISTINCT FROM asked_token OR mark.lease IS NULL THEN",
+                "ELSIF mark.token IS DISTINCT FROM asked_token OR mark.lease IS DISTINCT FROM asked_lease THEN",
                 "ELSIF mark.lease IS NULL THEN",
             ],
         ],

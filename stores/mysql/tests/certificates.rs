@@ -6,8 +6,7 @@ use tenure_mysql::MysqlStore;
 use tenure_testkit::{Mariadb, SelfSigned};
 
 async fn refused(url: &str) -> StoreError {
-    let opened = MysqlStore::connect(url).await;
-    opened.err().expect("it is refused")
+    MysqlStore::connect(url).await.expect_err("it is refused")
 }
 
 /// As a managed service makes accounts that has clients be known by their certificates.

@@ -160,7 +160,6 @@ async fn primary_beside_a_postgres_that_does_not_say_its_cluster_is_refused() {
         other.address()
     );
     let both = scratch.url_on(&both, "");
-    let are_refused =
-        || async { is_refused(PostgresStore::connect(&both).await.err().map(FenceError::Store)) };
+    let are_refused = || async { is_refused(PostgresStore::connect(&both).await.err()) };
     in_one_of(ROUNDS_MAX, "both hosts were taken", are_refused).await;
 }

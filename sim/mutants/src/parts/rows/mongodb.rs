@@ -309,14 +309,4 @@ pub(super) const ROWS: &[Wrong] = &[
         ]],
         &["exchanged::"],
     ),
-    row(
-        "a batch believes whoever has answered it",
-        "M10",
-        "src/identity.rs",
-        &[[
-            "if answers.iter().any(is_doubtful)\n",
-            "if answers.iter().any(is_doubtful) && false\n",
-        ]],
-        &["exchanged::"],
-    ),
 ];

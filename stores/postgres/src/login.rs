@@ -1,49 +1,42 @@
-//! Who logs in, and to which database, where the URL does not say: as libpq takes it.
+//! Who logs in where the URL does not say: whom libpq takes.
 //!
 //! The driver would take the system's user, and no variable. It is settled once, so that the login, the password file's line and what
-//! is shown are all of the same user.
+//! is shown are all of the same user. A database that is not named is the user's, as the server takes it: `PGDATABASE` is not read.
+//! It is set for a job's own `psql`, and leases that followed it would be elsewhere for whoever runs without it.
 
 use crate::url::invalid;
 use std::ffi::OsString;
 use tenure_core::StoreError;
 use tokio_postgres::Config;
 
-/// Puts user and database into the options. `variable` is one of the environment, and `system_user` whom the process runs as.
+/// Puts the user into the options. `named` is what `PGUSER` says, and `system_user` whom the process runs as.
 ///
 /// # Errors
-/// [`Fault::Invalid`](tenure_core::Fault::Invalid): nobody is named anywhere, or a variable cannot be shown.
+/// [`Fault::Invalid`](tenure_core::Fault::Invalid): nobody is named anywhere, or `PGUSER` cannot be shown.
 pub(crate) fn complete(
     config: &mut Config,
-    variable: impl Fn(&str) -> Option<OsString>,
+    named: Option<OsString>,
     system_user: impl FnOnce() -> Option<String>,
 ) -> Result<(), StoreError> {
-    let named = |name| {
-        let value = variable(name).filter(|value| !value.is_empty());
-        value.map(|value| readable(name, value)).transpose()
-    };
-    if config.get_user().is_none_or(str::is_empty) {
-        let user = named("PGUSER")?.or_else(system_user).ok_or_else(|| {
-            invalid(
-                "the PostgreSQL URL names no user, nor does PGUSER, and the system has no name for the user of this process; write \
-                 postgres://user@host/database",
-            )
-        })?;
-        config.user(user);
+    if config.get_user().is_some_and(|user| !user.is_empty()) {
+        return Ok(());
     }
-    // Else it is the user's, as the server takes it.
-    if config.get_dbname().is_none_or(str::is_empty) {
-        named("PGDATABASE")?.map(|database| config.dbname(database));
-    }
+    let named = named.filter(|user| !user.is_empty()).map(readable).transpose()?;
+    let user = named.or_else(system_user).ok_or_else(|| {
+        invalid(
+            "the PostgreSQL URL names no user, nor does PGUSER, and the system has no name for the user of this process; write \
+             postgres://user@host/database",
+        )
+    })?;
+    config.user(user);
     Ok(())
 }
 
-fn readable(name: &str, value: OsString) -> Result<String, StoreError> {
-    let text = value.into_string().ok();
+fn readable(user: OsString) -> Result<String, StoreError> {
+    let text = user.into_string().ok();
     text.filter(|text| !text.contains(char::is_control))
         .ok_or_else(|| {
-            invalid(&format!(
-                "{name} is not UTF-8 on one line; the PostgreSQL URL leaves it to that"
-            ))
+            invalid("PGUSER is not UTF-8 on one line, and the PostgreSQL URL leaves the user to it")
         })
 }
 
@@ -52,48 +45,34 @@ mod tests {
     use super::complete;
     use tokio_postgres::Config;
 
+    fn completed(url: &str, named: Option<&str>, system_user: Option<&str>) -> Result<Config, String> {
+        let mut config: Config = url.parse().expect("a URL");
+        let system_user = || system_user.map(str::to_owned);
+        complete(&mut config, named.map(Into::into), system_user).map_err(|error| error.to_string())?;
+        Ok(config)
+    }
+
     #[test]
-    fn user_and_database_that_a_url_does_not_have_are_libpqs() {
-        let (user, database) = (("PGUSER", "app"), ("PGDATABASE", "bank"));
-        for (url, variables, expected) in [
-            ("postgres://db", &[][..], ("root", None)),
-            ("postgres://db", &[user], ("app", None)),
-            ("postgres://db", &[user, database], ("app", Some("bank"))),
-            ("postgres://db/ledger", &[user, database], ("app", Some("ledger"))),
-            ("postgres://me@db", &[user, database], ("me", Some("bank"))),
-            (
-                "postgres://db",
-                &[("PGUSER", ""), ("PGDATABASE", "")],
-                ("root", None),
-            ),
+    fn user_that_a_url_does_not_have_is_libpqs_and_a_database_nobodys() {
+        for (url, named, expected) in [
+            ("postgres://db", None, ("root", None)),
+            ("postgres://db", Some(""), ("root", None)),
+            ("postgres://db", Some("app"), ("app", None)),
+            ("postgres://db/ledger", Some("app"), ("app", Some("ledger"))),
+            ("postgres://me@db", Some("app"), ("me", None)),
         ] {
-            let mut config: Config = url.parse().expect("a URL");
-            let variable = |asked: &str| {
-                let found = variables.iter().find(|(name, _)| *name == asked);
-                found.map(|(_, value)| value.into())
-            };
-            complete(&mut config, variable, || Some("root".to_owned()))
-                .unwrap_or_else(|error| panic!("{error}"));
+            let config = completed(url, named, Some("root")).unwrap_or_else(|error| panic!("{error}"));
             let (user, database) = expected;
-            assert_eq!(
-                (config.get_user(), config.get_dbname()),
-                (Some(user), database),
-                "{url} {variables:?}"
-            );
+            let told = (config.get_user(), config.get_dbname());
+            assert_eq!(told, (Some(user), database), "{url} {named:?}");
         }
     }
 
     #[test]
     fn url_for_which_nobody_names_a_user_is_refused() {
-        let complete = |name: &str, system_user: Option<&str>| {
-            let variable = |asked: &str| (asked == "PGUSER").then(|| name.into());
-            let mut config: Config = "postgres://db".parse().expect("a URL");
-            complete(&mut config, variable, || system_user.map(str::to_owned))
-        };
-        assert!(complete("", Some("root")).is_ok());
-        for (name, user) in [("", None), ("a\nb", Some("root"))] {
-            let error = complete(name, user).expect_err("refused");
-            assert!(error.message.contains("PGUSER"), "{error}");
+        for (named, user) in [("", None), ("a\nb", Some("root"))] {
+            let error = completed("postgres://db", Some(named), user).expect_err("refused");
+            assert!(error.contains("PGUSER"), "{error}");
         }
     }
 }

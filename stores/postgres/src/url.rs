@@ -111,7 +111,7 @@ impl StoreUrl {
         if config.get_hosts().is_empty() || !is_one_line || spilt {
             return Err(Self::unreadable());
         }
-        login::complete(&mut config, |name| var_os(name), || whoami::username().ok())?;
+        login::complete(&mut config, var_os("PGUSER"), || whoami::username().ok())?;
         Ok(Self {
             hosts: hosts(&config)?,
             config,

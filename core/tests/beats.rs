@@ -18,20 +18,9 @@ fn leading_apart(leases: usize, batch_max: usize, pause: Duration) -> Harness {
     let mut harness = Harness::with(timing(), batch_max);
     for lease in 0..leases {
         harness.pass(pause);
-        lead(&mut harness, lease);
+        harness.lead(nth(lease));
     }
     harness
-}
-
-fn lead(harness: &mut Harness, lease: usize) {
-    let campaign = Command::Campaign {
-        name: nth(lease),
-        note: Note::default(),
-        progress_within: None,
-        max_hold: None,
-    };
-    let request = only(harness.command(campaign));
-    harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
 }
 
 /// Leases in an order that is not that of their names.
@@ -185,9 +174,9 @@ fn leases_that_were_taken_all_the_time_come_to_beat_in_full_requests() {
 #[test]
 fn what_has_failed_fills_no_request_of_others() {
     let mut harness = Harness::with(Timing::controller(), 10);
-    lead(&mut harness, 0);
+    harness.lead(nth(0));
     harness.pass(seconds(1.5));
-    lead(&mut harness, 1);
+    harness.lead(nth(1));
     for _ in 0..2 {
         let beat = harness.run_to_request();
         assert_eq!(renewed(&beat), [nth(0)]);

@@ -18,14 +18,7 @@ fn nth(lease: usize) -> LeaseName {
 fn leading(leases: usize, batch_max: usize) -> Harness {
     let mut harness = Harness::with(timing(), batch_max);
     for lease in 0..leases {
-        let campaign = Command::Campaign {
-            name: nth(lease),
-            note: Note::default(),
-            progress_within: None,
-            max_hold: None,
-        };
-        let request = only(harness.command(campaign));
-        harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
+        harness.lead(nth(lease));
     }
     harness
 }

@@ -166,6 +166,18 @@ impl Harness {
         })
     }
 
+    /// Leads one more lease.
+    pub fn lead(&mut self, name: LeaseName) {
+        let campaign = Command::Campaign {
+            name,
+            note: Note::default(),
+            progress_within: None,
+            max_hold: None,
+        };
+        let request = only(self.command(campaign));
+        self.answer(request.id, Reply::Acquired(Ok(grant(5))));
+    }
+
     pub fn campaign_once(&mut self) -> Request {
         only(self.campaign())
     }

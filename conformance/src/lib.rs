@@ -34,6 +34,8 @@ pub mod cases;
 #[cfg(feature = "wire")]
 pub mod certificates;
 pub mod filling;
+#[cfg(feature = "wire")]
+pub mod logins;
 pub mod marks;
 pub mod model;
 pub mod observed;

@@ -1,23 +1,16 @@
 //! Leading while the user of a MongoDB is made anew, or has another password.
 
+use crate::harness::soon;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::mongodb::MongoStore;
 use tenure::mongodb::mongodb::Client;
 use tenure::mongodb::mongodb::bson::{Document, doc};
-use tenure::{Authority, Election, Fault, Leadership, LeaseName, ReleaseOutcome, SharedStore, Timing, Ttl};
-use tenure_testkit::{ReplicaSet, Size, User, eventually_async};
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use tenure::{Authority, Election, Leadership, ReleaseOutcome, SharedStore, Timing, Ttl};
+use tenure_conformance::logins::has_a_login_refused;
+use tenure_testkit::{ReplicaSet, Size, User};
 
 const ROLES: [(&str, &str); 1] = [("readWrite", "bank")];
-
-async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
-        Ok(outcome) => outcome,
-        Err(_) => panic!("{what}: not within {PATIENCE:?}"),
-    }
-}
 
 /// A set that demands credentials, and the user of its candidates.
 struct Site {
@@ -101,20 +94,7 @@ async fn leader_on_mongodb_outlasts_a_login_that_is_refused() {
     tokio::time::sleep(timing().ttl().duration() / 2).await;
     site.administer(doc! { "updateUser": "service", "pwd": "second" })
         .await;
-    let name = LeaseName::new("job").unwrap();
-    eventually_async(PATIENCE, "a login that is refused", async || {
-        let (a, b, c, d) = tokio::join!(
-            store.get(&name),
-            store.get(&name),
-            store.get(&name),
-            store.get(&name)
-        );
-        let refused = [a, b, c, d].into_iter().filter_map(Result::err);
-        refused
-            .map(|error| error.fault)
-            .find(|fault| *fault == Fault::Unauthenticated)
-    })
-    .await;
+    has_a_login_refused(&*store).await;
     goes_on(&leadership).await;
     let outcome = soon("the release", leadership.step_down()).await;
     assert!(matches!(outcome, ReleaseOutcome::Released), "{outcome:?}");

@@ -4,8 +4,10 @@ use crate::common::{giving_back, persist, renewal, request, seconds, with_databa
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
 use std::time::Duration;
+use tenure_conformance::logins::has_a_login_refused;
 use tenure_core::{
-    Acquired, Certainty, Fault, Interest, LeaseStore, Released, Renewed, Scope, StoreError, WatchEvent,
+    Acquire, Acquired, Certainty, Fault, Grant, Interest, LeaseStore, Released, Renewed, Scope, StoreError,
+    WatchEvent,
 };
 use tenure_mongodb::MongoStore;
 use tenure_testkit::{FaultProxy, ReplicaSet, Size, User, eventually_async};
@@ -64,16 +66,26 @@ fn is_of_nobody(error: &StoreError) {
     assert!(error.message.contains("dropped, or made anew"), "{error}");
 }
 
+/// One has the lease, and the other has asked for it.
+async fn leads_beside(
+    leader: &MongoStore,
+    asked: &Acquire,
+    standby: &MongoStore,
+    waiting: &Acquire,
+) -> Grant {
+    let grant = persist(leader, asked).await;
+    let held = standby.acquire(waiting).await.expect("an answer");
+    assert!(matches!(held, Acquired::Held(_)), "{held:?}");
+    grant
+}
+
 /// To the server it is another one, and each connection of before is nobody's.
 #[tokio::test]
 async fn a_user_that_is_dropped_and_made_anew_is_logged_in_anew() {
     let site = Site::new().await;
     let (leader, standby) = (site.store().await, site.store().await);
-    let asked = request("job", "leader", seconds(300));
-    let grant = persist(&leader, &asked).await;
-    let waiting = request("job", "standby", seconds(300));
-    let held = standby.acquire(&waiting).await.expect("an answer");
-    assert!(matches!(held, Acquired::Held(_)), "{held:?}");
+    let [asked, waiting] = ["leader", "standby"].map(|label| request("job", label, seconds(300)));
+    let grant = leads_beside(&leader, &asked, &standby, &waiting).await;
     let everything = Scope::Prefix(String::new());
     let mut watch = standby
         .watch(&everything, Interest::Everything)
@@ -182,24 +194,6 @@ async fn a_stranger_is_not_asked_by_who_logs_in_anew() {
     assert_eq!(theirs, None, "the stranger was asked");
 }
 
-/// Has the driver close every connection of the client by which `store` reads, as each needs one of its own and none is let in.
-async fn has_a_login_refused(store: &MongoStore) {
-    let name = crate::common::name("job");
-    eventually_async(PATIENCE, "a login that is refused", async || {
-        let (a, b, c, d) = tokio::join!(
-            store.get(&name),
-            store.get(&name),
-            store.get(&name),
-            store.get(&name)
-        );
-        let refused = [a, b, c, d].into_iter().filter_map(Result::err);
-        refused
-            .map(|error| error.fault)
-            .find(|fault| *fault == Fault::Unauthenticated)
-    })
-    .await;
-}
-
 /// Whoever is connected keeps its connections, says the server; the driver closes them all when one more is refused.
 #[tokio::test]
 async fn a_login_that_is_refused_keeps_nobody_from_renewing_and_giving_back() {
@@ -227,11 +221,8 @@ async fn a_login_that_is_refused_keeps_nobody_from_renewing_and_giving_back() {
 async fn who_waited_when_the_password_was_changed_renews_what_it_takes() {
     let site = Site::new().await;
     let (leader, standby) = (site.store().await, site.store().await);
-    let asked = request("job", "leader", seconds(300));
-    let grant = persist(&leader, &asked).await;
-    let waiting = request("job", "standby", seconds(300));
-    let held = standby.acquire(&waiting).await.expect("an answer");
-    assert!(matches!(held, Acquired::Held(_)), "{held:?}");
+    let [asked, waiting] = ["leader", "standby"].map(|label| request("job", label, seconds(300)));
+    let grant = leads_beside(&leader, &asked, &standby, &waiting).await;
     // Each store has the connections of its requests, and one for renewals.
     let administrator = Client::with_uri_str(site.set.uri()).await.expect("a client");
     let logins = doc! { "aggregate": 1, "cursor": {}, "pipeline": [

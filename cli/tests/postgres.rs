@@ -136,6 +136,26 @@ fn claim_that_may_wait_waits_for_a_transaction_that_was_left_open() {
     open.join().unwrap().unwrap();
 }
 
+#[test]
+fn claim_that_may_wait_waits_for_a_database_that_is_away() {
+    let _made = sandbox("pg-away");
+    let proxy = FaultProxy::postgres(format!("127.0.0.1:{}", free_port())).unwrap();
+    let url = format!(
+        "postgres://postgres@{}/postgres?schema=cli_pg_away",
+        proxy.address()
+    );
+    let sandbox = Sandbox::at("pg-away-claims", &url);
+    let claim = ["fence", "claim", "ledger", "--lease", "job", "--token", "7"];
+    let at_once = sandbox.tenure(&claim);
+    assert_eq!(at_once.code, 69, "{at_once:?}");
+    let waiting = sandbox.start(&[&claim[..], &["--wait", "5m"]].concat());
+    waiting
+        .wait_for_line("claiming again for up to 5m", SOON)
+        .unwrap();
+    proxy.lead_to(block_on(Postgres::shared()).address());
+    assert!(waiting.wait_for_exit(SOON).unwrap().success());
+}
+
 /// Nobody is left to guess: the message has the command that sets the schema up, and its statements can be had.
 #[test]
 fn schema_that_was_not_set_up_is_said_and_its_statements_are_printed() {

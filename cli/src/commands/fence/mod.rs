@@ -10,7 +10,7 @@ pub(crate) use place::{FencePlace, Making, Opened};
 use super::look::answer;
 use crate::arguments::{FenceArguments, FenceDeed, FencePlaceArguments, Form, TableArguments, TermArguments};
 use crate::exit::{Code, Failure};
-use crate::output::{self, Voice, json_of_listed, table_of_marks};
+use crate::output::{self, Voice, json_of_listed, short, table_of_marks};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use serde_json::{Value, json};
@@ -64,18 +64,9 @@ async fn claim(
 ) -> Result<u8, Failure> {
     let (resource, term) = term_of(arguments, matches)?;
     let place = FencePlace::find(&arguments.place, store)?;
-    let leases = place.leases(store);
-    let fence = place.open(leases, Making::WhereMissing).await?;
-    let fence = fence.expect("it was made where it was missing");
-    if let (Leases::Elsewhere, Some(store)) = (leases, leases::named(store)) {
-        leases::bound(fence.fence(), &resource, &term, store).await?;
-    }
-    let claimed = match patiently(fence.fence(), &resource, &term, wait.unwrap_or_default(), voice).await {
-        Err(failure) => Err(of_bumped(failure, fence.fence(), &resource).await),
-        claimed => claimed,
-    };
-    fence.close().await;
-    let how = match claimed? {
+    let claim = async || claim_once(&place, store, &resource, &term).await;
+    let claimed = patiently(claim, &resource, wait.unwrap_or_default(), voice).await?;
+    let how = match claimed {
         Claimed::Already => "had claimed it already".to_owned(),
         // Nobody has led by the number of a bumped mark before.
         Claimed::Raised { from: Some(from) } if from == term.token => {
@@ -87,21 +78,40 @@ async fn claim(
     admitted(&resource, &term, voice, how)
 }
 
+async fn claim_once(
+    place: &FencePlace,
+    store: Option<&str>,
+    resource: &ResourceName,
+    term: &Term,
+) -> Result<Claimed, Failure> {
+    let leases = place.leases(store);
+    let fence = place.open(leases, Making::WhereMissing).await?;
+    let fence = fence.expect("it was made where it was missing");
+    if let (Leases::Elsewhere, Some(store)) = (leases, leases::named(store)) {
+        leases::bound(fence.fence(), resource, term, store).await?;
+    }
+    let claimed = match decided(fence.fence().claim(resource, term)).await {
+        Err(failure) => Err(of_bumped(failure, fence.fence(), resource).await),
+        claimed => claimed,
+    };
+    fence.close().await;
+    claimed
+}
+
 /// How long after a claim that was kept out the next one is made; most fences have waited for seconds themselves.
 const CLAIM_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Claims, and again for so long where it is kept out, or nobody answers.
 async fn patiently(
-    fence: &dyn Fence,
+    claim: impl AsyncFn() -> Result<Claimed, Failure>,
     resource: &ResourceName,
-    term: &Term,
     wait: Duration,
     voice: Voice,
 ) -> Result<Claimed, Failure> {
     let began = Instant::now();
     let mut is_told = false;
     loop {
-        let failure = match decided(fence.claim(resource, term)).await {
+        let failure = match claim().await {
             Err(failure) if failure.code == Code::Unavailable.number() => failure,
             decided => return decided,
         };
@@ -111,15 +121,12 @@ async fn patiently(
         if !is_told {
             is_told = true;
             let text = format!(
-                "{resource:?}: claiming again for up to {}: {}",
-                humantime::format_duration(wait),
+                "resource {resource:?}: claiming again for up to {}: {}",
+                short(wait),
                 failure.message
             );
-            voice.warn(
-                "claim_waits",
-                &text,
-                json!({ "resource": resource.as_str(), "error": failure.message }),
-            );
+            let fields = json!({ "resource": resource.as_str(), "error": failure.message });
+            voice.warn("claim_waits", &text, fields);
         }
         tokio::time::sleep(CLAIM_AGAIN_AFTER).await;
     }

@@ -107,11 +107,10 @@ async fn of_two_lists_that_come_at_the_same_time_one_leads() {
         let lead = async |names: &[String]| {
             let url = format!("{}?prefix=round-{round}", url(names));
             let store = answered(async || QuorumStore::connect(&url).await).await?;
-            let asked = job("a");
-            let first = answered(async || store.acquire(&asked).await).await;
+            let take = async |asked: Acquire| answered(async || store.acquire(&asked).await).await;
             // Nor later, however often it asks.
-            match first {
-                Err(_) => store.acquire(&job("b")).await.map(granted),
+            match take(job("a")).await {
+                Err(_) => take(job("b")).await.map(granted),
                 first => first.map(granted),
             }
         };

@@ -1,5 +1,5 @@
-//! Losing the lease by every cause, with work that forks, detaches, stops and ignores signals: does any of it outlive the
-//! lease, or meet its successor?
+//! Losing the lease by every cause, with work that forks, detaches, stops and ignores signals: does any of it
+//! outlive the lease, or meet its successor?
 
 use crate::command::{program, tenure_run};
 use crate::figures::{Samples, milliseconds};
@@ -152,7 +152,8 @@ fn inflict(cause: Cause, leader: &Process, url: &str, folder: &Path) {
             let connection = Connection::open(folder.join("leases.db")).unwrap();
             connection.busy_timeout(PATIENCE).unwrap();
             connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-            // The standby cannot take it before the work is dead either: so the lock goes when the deadline has passed.
+            // The standby cannot take it before the work is dead either: so the lock goes when the deadline
+            // has passed.
             while is_alive(pid) {
                 std::thread::sleep(Duration::from_millis(5));
             }

@@ -11,9 +11,10 @@ const RENEWAL_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Looks at a lease for as long as its holder may renew it.
 ///
-/// What a store tells remains is not always exact: a server of sessions tells whole seconds, and an observer counts from when
-/// it saw the record first. But on all of them more remains than at the look before only where it was renewed since that was sent;
-/// where seconds are told, the ttl and the renewals must be such that less remains before each.
+/// What a store tells remains is not always exact: a server of sessions tells whole seconds, and an observer
+/// counts from when it saw the record first. But on all of them more remains than at the look before only
+/// where it was renewed since that was sent; where seconds are told, the ttl and the renewals must be such
+/// that less remains before each.
 pub struct Onlooker<'a> {
     store: &'a SharedStore,
     name: &'a LeaseName,

@@ -103,7 +103,8 @@ async fn after_kills(url: &str, store: &SharedStore, kills: u32) {
     );
 }
 
-/// A third of it is no whole second: where whole seconds are told, less remains before each renewal than after it.
+/// A third of it is no whole second: where whole seconds are told, less remains before each renewal than
+/// after it.
 const LOST_TTL: &str = "4s";
 
 async fn after_losses(url: &str, store: &SharedStore, losses: u32) {

@@ -1,4 +1,5 @@
-//! What the fence over HTTP costs: requests a second with and without the layer, on a handler that does nothing.
+//! What the fence over HTTP costs: requests a second with and without the layer, on a handler that does
+//! nothing.
 
 use crate::figures::judge;
 use axum::Router;

@@ -5,12 +5,12 @@
 //! cargo run --release -p tenure-bench -- requests  # what an idle standby and a leader cost
 //! cargo run --release -p tenure-bench -- command   # start-up and memory of `tenure run`
 //! cargo run --release -p tenure-bench -- failover  # after SIGKILL, and after a clean exit
-//! cargo run --release -p tenure-bench -- fences    # stale writes on every fence, and what a fenced write costs
+//! cargo run --release -p tenure-bench -- fences    # stale writes on every fence, and the cost of a fence
 //! cargo run --release -p tenure-bench -- http      # what the fence over HTTP costs
 //! cargo run --release -p tenure-bench -- seeing    # what metrics and logs cost with a thousand leases
 //! cargo run --release -p tenure-bench -- waiting   # what candidates that wait cost the server
 //! cargo run --release -p tenure-bench -- soak      # no unforced change of leader under load
-//! cargo run --release -p tenure-bench -- locks     # lock + release, hand-overs under contention, many locks held
+//! cargo run --release -p tenure-bench -- locks     # lock + release, hand-overs, many locks held
 //! cargo run --release -p tenure-bench -- terms     # leader-terms under random faults, on every deployment
 //! cargo run --release -p tenure-bench -- build     # a clean build of the command: time, crates, size
 //! ```
@@ -71,7 +71,8 @@ enum Figure {
         #[arg(long, default_value_t = 50)]
         rounds: u32,
     },
-    /// How soon the next job starts: after everything of the leader is killed, its supervisor alone, after a clean exit, and after a hand-over by name.
+    /// How soon the next job starts: after everything of the leader is killed, its supervisor alone, after a
+    /// clean exit, and after a hand-over by name.
     Failover {
         #[command(flatten)]
         rounds: failover::Rounds,
@@ -79,8 +80,8 @@ enum Figure {
         #[arg(long, value_enum, default_value = "sqlite")]
         store: Kind,
     },
-    /// Leases lost by every cause, under work that forks, detaches, stops and ignores signals: does any of it meet its
-    /// successor?
+    /// Leases lost by every cause, under work that forks, detaches, stops and ignores signals: does any of it
+    /// meet its successor?
     Contain {
         /// How many leases.
         #[arg(long, default_value_t = 1000)]
@@ -142,7 +143,8 @@ enum Figure {
         #[command(subcommand)]
         figure: locks::Figure,
     },
-    /// Stale writes on every fence, attempted by contending tasks and by frozen leaders; then what a fence costs.
+    /// Stale writes on every fence, attempted by contending tasks and by frozen leaders; then what a fence
+    /// costs.
     Fences {
         /// Only these fences; default: all.
         #[arg(long = "fence", value_enum)]
@@ -162,7 +164,8 @@ enum Figure {
         #[arg(long)]
         stale_writes: u64,
     },
-    /// Leader-terms under random faults, on real servers: fails if any deployment is violated, or has shown nothing.
+    /// Leader-terms under random faults, on real servers: fails if any deployment is violated, or has shown
+    /// nothing.
     Terms {
         /// How many terms on each.
         #[arg(long, default_value_t = 10_000)]

@@ -1,7 +1,8 @@
 //! What metrics and logs cost a process that holds a thousand leases.
 //!
-//! The same process is run with and without them, in turns, and its processor time is counted between two moments at
-//! which it holds everything. Seen, it has the recorder of `tenure run --metrics`, is scraped, and logs as JSON.
+//! The same process is run with and without them, in turns, and its processor time is counted between two
+//! moments at which it holds everything. Seen, it has the recorder of `tenure run --metrics`, is scraped, and
+//! logs as JSON.
 
 use crate::figures::judge;
 use clap::ValueEnum as _;

@@ -110,8 +110,8 @@ impl<'a> Cycle<'a> {
 /// Pairs that are not counted: connections, scripts and statements are new.
 const WARM_UP: u32 = 100;
 
-/// So many pairs of each, taking turns: `bare` takes the lease and gives it back on the bare driver. It is told the number of the
-/// round.
+/// So many pairs of each, taking turns: `bare` takes the lease and gives it back on the bare driver. It is
+/// told the number of the round.
 async fn compare(what: &str, rounds: u32, store: &dyn LeaseStore, bare: impl AsyncFnMut(u32)) {
     let mut cycle = Cycle::new(store);
     let (raw, ours) = taking_turns(rounds, WARM_UP, bare, async |_| cycle.turn().await).await;

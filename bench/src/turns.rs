@@ -3,8 +3,8 @@
 use crate::figures::Samples;
 use std::time::Instant;
 
-/// So many rounds of each, after some that are not counted; they are told the number of the round. They also take turns to be the
-/// first: what one leaves to be done, in a log or on a disk, falls to the other.
+/// So many rounds of each, after some that are not counted; they are told the number of the round. They also
+/// take turns to be the first: what one leaves to be done, in a log or on a disk, falls to the other.
 pub async fn taking_turns(
     rounds: u32,
     warm_up: u32,

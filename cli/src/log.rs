@@ -36,7 +36,8 @@ pub(crate) fn start(global: &GlobalArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Standard error for a line, without what would steer a terminal: names and notes are what others have chosen.
+/// Standard error for a line, without what would steer a terminal: names and notes are what others have
+/// chosen.
 struct Clean(Form);
 
 impl Write for Clean {

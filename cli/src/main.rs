@@ -69,8 +69,8 @@ fn refuse(error: clap::Error) -> ExitCode {
 /// Starts the log, as is said.
 ///
 /// # Errors
-/// A level that does not exist; but for the warden. It has only the command's variables to go by, and whoever starts it was told
-/// otherwise where they say nothing of use.
+/// A level that does not exist; but for the warden. It has only the command's variables to go by, and whoever
+/// starts it was told otherwise where they say nothing of use.
 fn start_log(cli: &Cli) -> Result<(), Failure> {
     log::start(&cli.global).or_else(|failure| match cli.command {
         Command::Warden { .. } => log::start(&GlobalArguments {
@@ -99,8 +99,8 @@ fn on_this_thread<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T
     end
 }
 
-/// Whether there are the six files to be had that a runtime opens. Without those for its signals, which the first one of a process
-/// opens, it panics.
+/// Whether there are the six files to be had that a runtime opens. Without those for its signals, which the
+/// first one of a process opens, it panics.
 fn has_room_for_a_runtime() -> io::Result<()> {
     let _six = [UnixStream::pair()?, UnixStream::pair()?, UnixStream::pair()?];
     Ok(())

@@ -1,4 +1,5 @@
-//! What systemd is told, where it listens: that this process is ready, what it is doing, that it goes on, and that it ends.
+//! What systemd is told, where it listens: that this process is ready, what it is doing, that it goes on, and
+//! that it ends.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,7 +11,8 @@ use std::time::Duration;
 /// The variable that names the socket.
 const SOCKET: &str = "NOTIFY_SOCKET";
 
-/// The variables that say how often this process must tell that it goes on, in microseconds, and which process that is.
+/// The variables that say how often this process must tell that it goes on, in microseconds, and which
+/// process that is.
 const WATCHDOG: &str = "WATCHDOG_USEC";
 const WATCHED: &str = "WATCHDOG_PID";
 
@@ -20,8 +22,8 @@ pub(crate) const VARIABLES: [&str; 3] = [SOCKET, WATCHDOG, WATCHED];
 /// How often it is told in that time.
 const LIFE_PART: u32 = 2;
 
-/// How long a manager that reads nothing may take to hear that this process is ready, which it may be waiting for: nothing is
-/// held yet.
+/// How long a manager that reads nothing may take to hear that this process is ready, which it may be waiting
+/// for: nothing is held yet.
 const READY_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// It takes part from now on.
@@ -39,8 +41,8 @@ pub(crate) fn stopping() {
     Notice::of_the_end().tell();
 }
 
-/// From here on the manager hears that this process goes on, where it wants to: from the thread that supervises, which would hear
-/// neither a signal nor the end of the command if it hung.
+/// From here on the manager hears that this process goes on, where it wants to: from the thread that
+/// supervises, which would hear neither a signal nor the end of the command if it hung.
 pub(crate) fn tell_life() {
     if let Some(time_max) = silence_max() {
         tokio::spawn(async move {
@@ -63,7 +65,8 @@ fn silence_max() -> Option<Duration> {
 /// Something to be told.
 struct Notice {
     text: String,
-    /// How long the receiver's queue, which is full where nobody reads, may take to accept it; at once, or it is not told.
+    /// How long the receiver's queue, which is full where nobody reads, may take to accept it; at once, or it
+    /// is not told.
     time_max: Option<Duration>,
 }
 
@@ -130,7 +133,8 @@ mod tests {
     use std::os::unix::net::{SocketAddr, UnixDatagram};
     use std::time::Duration;
 
-    /// The time is the system's to keep, by what the socket says. Where it says nothing, a send that waits would never end.
+    /// The time is the system's to keep, by what the socket says. Where it says nothing, a send that waits
+    /// would never end.
     #[test]
     fn a_manager_that_reads_nothing_costs_two_seconds_before_anything_is_held_and_nothing_later() {
         let name = format!("@tenure-deaf-{}", std::process::id());

@@ -51,8 +51,9 @@ impl Place {
         }
     }
 
-    /// The file, where nobody has used it yet: a look must not leave one behind, under a name that is mistyped or with an owner who
-    /// only looks. Of one that was given its folder is there: else opening it says what is missing.
+    /// The file, where nobody has used it yet: a look must not leave one behind, under a name that is
+    /// mistyped or with an owner who only looks. Of one that was given its folder is there: else opening it
+    /// says what is missing.
     pub(crate) fn unused(&self) -> Option<PathBuf> {
         let path = match self {
             Self::Default(path) => path.clone(),

@@ -6,7 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 use tenure_testkit::{Process, eventually, is_alive};
 
-/// `tenure` with these arguments, started as the shell of a container's entry point does: `script`, and then it becomes `tenure`.
+/// `tenure` with these arguments, started as the shell of a container's entry point does: `script`, and then
+/// it becomes `tenure`.
 fn after(sandbox: &Sandbox, script: &str, arguments: &[&str]) -> Process {
     let mut command = Command::new("sh");
     command
@@ -88,7 +89,8 @@ fn who_waits_reaps_what_is_left_to_it() {
     assert_eq!(process.status(), None);
 }
 
-/// The nightly pod lingers for half an hour, and what is run in it from outside (`kubectl exec`) leaves orphans there.
+/// The nightly pod lingers for half an hour, and what is run in it from outside (`kubectl exec`) leaves
+/// orphans there.
 #[test]
 fn who_lingers_reaps_what_is_left_to_it() {
     let sandbox = Sandbox::new("reaps-lingering");

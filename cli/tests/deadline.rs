@@ -10,7 +10,8 @@ use tenure_testkit::{Process, eventually, is_alive};
 
 pub(super) const STUBBORN: &str = "trap '' TERM; while :; do sleep 0.05; done";
 
-/// A term that is killed 400 ms before its end: of a shorter one it would be 100 ms, for which a loaded machine may stand still.
+/// A term that is killed 400 ms before its end: of a shorter one it would be 100 ms, for which a loaded
+/// machine may stand still.
 pub(super) const ROOMY: [&str; 4] = ["--ttl", "20s", "--grace", "5s"];
 
 /// A command that writes its number to `pid`, and then does `what`.
@@ -65,8 +66,8 @@ fn sigterm_comes_at_the_doubt_and_leaves_the_grace() {
 /// Tries of an outage that is to end shortly before the doubt: a loaded machine may renew too late for it.
 const TRIES_MAX: usize = 4;
 
-/// The renewal comes after the last look that is due anyway before the kill, and before the doubt: nobody has asked the
-/// command to end, and its warden is told in time.
+/// The renewal comes after the last look that is due anyway before the kill, and before the doubt: nobody has
+/// asked the command to end, and its warden is told in time.
 #[test]
 fn a_renewal_shortly_before_the_doubt_saves_the_command() {
     let options = ["--ttl", "8s", "--renew", "3200ms", "--grace", "200ms"];
@@ -243,7 +244,8 @@ fn the_command_dies_with_its_warden_also_where_tenure_does_nothing() {
     eventually(SOON, "the kernel kills it", || !is_alive(work));
 }
 
-/// By the kernel, out of memory, or by whoever ends all of a service at once; that says nothing of the user's limits.
+/// By the kernel, out of memory, or by whoever ends all of a service at once; that says nothing of the user's
+/// limits.
 #[test]
 fn a_warden_that_is_killed_as_it_starts_is_one_that_has_died() {
     for death in [Signal::KILL, Signal::TERM, Signal::KILL] {
@@ -268,7 +270,8 @@ fn a_warden_that_is_killed_as_it_starts_is_one_that_has_died() {
     }
 }
 
-/// Hooks and what they have started are not the work: `tenure` kills that past the warden, dead or frozen, and not them.
+/// Hooks and what they have started are not the work: `tenure` kills that past the warden, dead or frozen,
+/// and not them.
 #[test]
 fn a_hook_that_runs_when_the_warden_dies_goes_on() {
     for death in [Signal::KILL, Signal::STOP] {
@@ -318,8 +321,8 @@ fn what_left_the_group_ends_with_the_command() {
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }
 
-/// The warden goes by the deadline that it was told last; and a supervisor that stays frozen past it would hold files and
-/// connections against the others.
+/// The warden goes by the deadline that it was told last; and a supervisor that stays frozen past it would
+/// hold files and connections against the others.
 #[test]
 fn a_frozen_supervisor_outlives_its_deadline_no_more_than_its_command_does() {
     played_again(|| {

@@ -1,4 +1,5 @@
-//! Where the leases are that nobody has named a place for: elsewhere than its neighbours looks, a candidate leads beside them.
+//! Where the leases are that nobody has named a place for: elsewhere than its neighbours looks, a candidate
+//! leads beside them.
 
 use crate::common::{Ended, SOON, Sandbox, ended};
 use rustix::process::geteuid;

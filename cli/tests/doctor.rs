@@ -7,8 +7,8 @@ use tenure_testkit::{Process, eventually};
 /// Its first name.
 const CLOCK: &str = "tenure-doctor/clock";
 
-/// Tries of what a loaded machine may spoil: a doctor waits a second for its lease to be given back, and one slow read of its
-/// measurement may be slower than all renewals.
+/// Tries of what a loaded machine may spoil: a doctor waits a second for its lease to be given back, and one
+/// slow read of its measurement may be slower than all renewals.
 const TRIES_MAX: usize = 4;
 
 /// A doctor that looks for long, and has its lease.
@@ -53,7 +53,8 @@ fn doctor_ends_with_1_where_leases_are_not_safe() {
     assert!(ended.stdout.contains("repair: "), "{ended:?}");
 }
 
-/// Everything is read, and the store's own trial goes well: the lease that the clock is watched by is refused.
+/// Everything is read, and the store's own trial goes well: the lease that the clock is watched by is
+/// refused.
 #[test]
 fn doctor_ends_with_1_where_no_lease_can_be_taken() {
     let sandbox = Sandbox::new("doctor-untaken");
@@ -70,7 +71,8 @@ fn doctor_ends_with_1_where_no_lease_can_be_taken() {
     assert!(verdict.starts_with("Leases are not safe here"), "{doctor:?}");
 }
 
-/// What ends by a signal is no less over than what ends by itself: the next doctor would find the lease taken for an hour.
+/// What ends by a signal is no less over than what ends by itself: the next doctor would find the lease taken
+/// for an hour.
 #[test]
 fn a_doctor_that_is_ended_by_a_signal_gives_its_lease_back() {
     let is_given_back = (0..TRIES_MAX).any(|_| {

@@ -150,7 +150,8 @@ fn what_is_exported_is_what_is_listed() {
     assert!(exported >= 8, "{body}");
 }
 
-/// Wherever they were refused, of the writes that the fences of its lease have refused; also where another mark is damaged.
+/// Wherever they were refused, of the writes that the fences of its lease have refused; also where another
+/// mark is damaged.
 #[test]
 fn a_leader_tells_how_many_stale_writes_were_refused() {
     let sandbox = Sandbox::new("refused");
@@ -322,7 +323,8 @@ fn an_address_that_is_taken_or_none_is_refused_before_anything_runs() {
     }
 }
 
-/// The store's file is away: nothing is answered, and nobody is shown as the leader, though this process is sure to lead yet.
+/// The store's file is away: nothing is answered, and nobody is shown as the leader, though this process is
+/// sure to lead yet.
 #[test]
 fn while_the_store_does_not_answer_nobody_is_shown_to_lead() {
     let sandbox = Sandbox::new("unready");

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenure_testkit::free_port;
 
-/// As a kubelet, which kills a container that does not answer: others poll, or have connected and ask nothing.
+/// As a kubelet, which kills a container that does not answer: others poll, or have connected and ask
+/// nothing.
 #[test]
 fn who_asks_nothing_takes_no_place_for_long() {
     let sandbox = Sandbox::new("idle-pages");
@@ -57,7 +58,8 @@ impl Peer {
 /// Of whoever wants to keep the connection for the next one.
 const QUESTION: &[u8] = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// As a pool of scrapers or a balancer does it without malice: a container that does not answer is killed in the midst of its work.
+/// As a pool of scrapers or a balancer does it without malice: a container that does not answer is killed in
+/// the midst of its work.
 #[test]
 fn no_crowd_of_peers_that_stay_connected_keeps_livez_from_its_answer() {
     let sandbox = Sandbox::new("crowd");

@@ -1,4 +1,5 @@
-//! The same command over a real etcd, a cluster that loses its leader, and a network that swallows everything.
+//! The same command over a real etcd, a cluster that loses its leader, and a network that swallows
+//! everything.
 
 use crate::common::{SOON, Sandbox, journeys, json};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! What the machine refuses to `tenure` while it leads costs the work at most, and never leaves it without its lease.
+//! What the machine refuses to `tenure` while it leads costs the work at most, and never leaves it without
+//! its lease.
 
 use crate::common::{SOON, Sandbox, ended, exit_code, parent_of, signal, until_watched};
 use rustix::process::{Signal, geteuid};
@@ -61,8 +62,8 @@ fn leave_no_thread(process: &Process) {
     assert!(limit.status().unwrap().success());
 }
 
-/// As where the command has used up all that the container may have. A panic of `tenure` would give the lease back beside the
-/// command: its warden, which kills what a dead `tenure` has left, is held up here.
+/// As where the command has used up all that the container may have. A panic of `tenure` would give the lease
+/// back beside the command: its warden, which kills what a dead `tenure` has left, is held up here.
 #[test]
 fn a_look_up_that_gets_no_thread_is_a_page_that_fails() {
     let sandbox = Sandbox::new("no-threads");

@@ -46,7 +46,8 @@ fn a_bump_above_what_any_term_may_reach_within_a_day_is_refused_and_changes_noth
     }
 }
 
-/// An operator after a restore: a slip would leave what was meant unprotected, and a mark ahead stops all work.
+/// An operator after a restore: a slip would leave what was meant unprotected, and a mark ahead stops all
+/// work.
 #[test]
 fn a_bump_tells_that_there_was_no_mark_and_until_when_no_term_can_claim() {
     let sandbox = Sandbox::new("fence-bumps-told");

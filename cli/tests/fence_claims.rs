@@ -114,7 +114,8 @@ fn claims_checks_and_guards_are_told_in_json_where_that_is_asked_for() {
     );
 }
 
-/// Its lock is a file that is made where it is missing: whoever looks makes none, and keeps no service out meanwhile.
+/// Its lock is a file that is made where it is missing: whoever looks makes none, and keeps no service out
+/// meanwhile.
 #[test]
 fn who_looks_at_a_watermark_locks_nothing_and_who_checks_counts() {
     let sandbox = Sandbox::new("fence-looks");

@@ -1,5 +1,5 @@
-//! `tenure fence` where the leases are in a store that counts. Tokens of etcd are revisions: above the clock, a mark would refuse every
-//! later term for ever.
+//! `tenure fence` where the leases are in a store that counts. Tokens of etcd are revisions: above the clock,
+//! a mark would refuse every later term for ever.
 
 use crate::common::{Sandbox, json};
 use crate::fence::{fence, marks, refused, term, users_file};

@@ -9,7 +9,8 @@ fn etcd() -> Etcd {
     block_on(Etcd::start(EtcdOptions::default())).unwrap()
 }
 
-/// Leases in etcd. The mark goes one above its token: the next term may have it, and any number above bars later ones.
+/// Leases in etcd. The mark goes one above its token: the next term may have it, and any number above bars
+/// later ones.
 fn counted_mark_is_bumped_by_counting(url: &str) {
     let leases = etcd();
     let sandbox = Sandbox::at("fence-counts-elsewhere", &leases.url());
@@ -52,8 +53,8 @@ fn a_counted_mark_is_bumped_by_counting_in_another_etcd() {
     counted_mark_is_bumped_by_counting(&marks.url());
 }
 
-/// Nobody has named the store of the leases: a lease of the same name in the default one says nothing of this mark, and a mark
-/// of a clock's size would refuse every later term of etcd for ever.
+/// Nobody has named the store of the leases: a lease of the same name in the default one says nothing of this
+/// mark, and a mark of a clock's size would refuse every later term of etcd for ever.
 #[test]
 fn a_counted_mark_is_not_bumped_by_a_lease_of_the_same_name_in_a_store_by_the_clock() {
     let leases = etcd();
@@ -87,8 +88,8 @@ fn a_counted_mark_is_not_bumped_by_a_lease_of_the_same_name_in_a_store_by_the_cl
     assert_eq!(next.code, 0, "{next:?}");
 }
 
-/// The marks are beside the record of a lease that has gone to another store, by a clock or one that counts: its last token there says
-/// nothing of those that it is granted now.
+/// The marks are beside the record of a lease that has gone to another store, by a clock or one that counts:
+/// its last token there says nothing of those that it is granted now.
 #[test]
 fn a_lease_that_has_moved_claims_and_is_bumped_beside_the_record_that_it_left() {
     let (before, etcd) = (Sandbox::new("fence-left"), etcd());

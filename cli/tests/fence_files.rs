@@ -14,8 +14,8 @@ fn marks_of(sandbox: &Sandbox) -> String {
     format!("file:{}", sandbox.path("marks"))
 }
 
-/// Marks in memory: whoever has its turn at a file keeps it for some writes to disk, and the others wait five seconds for theirs,
-/// whatever else the disk has to write.
+/// Marks in memory: whoever has its turn at a file keeps it for some writes to disk, and the others wait five
+/// seconds for theirs, whatever else the disk has to write.
 fn marks_in_memory() -> (TempDir, String) {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let url = format!("file:{}", folder.path().join("marks").display());

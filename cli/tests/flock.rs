@@ -1,4 +1,5 @@
-//! A line that was written for flock(1) does the same with `tenure lock`, or is refused in one line that says what to do.
+//! A line that was written for flock(1) does the same with `tenure lock`, or is refused in one line that says
+//! what to do.
 
 use crate::common::{SOON, Sandbox, UNHURRIED, ended, exit_code};
 use std::fs::File;

@@ -24,7 +24,8 @@ fn a_health_command_that_fails_now_and_then_ends_nothing_and_knows_the_term() {
     assert!(asked.lines().all(|line| line == told), "{told}: {asked}");
 }
 
-/// The store has not ended the term, and gives the next to who asks: this host would have one after the other, for ever.
+/// The store has not ended the term, and gives the next to who asks: this host would have one after the
+/// other, for ever.
 #[test]
 fn a_command_whose_warden_dies_has_no_other_turn_before_the_cool_down() {
     let sandbox = Sandbox::new("warden-dies");

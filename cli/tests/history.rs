@@ -10,7 +10,8 @@ fn terms(sandbox: &Sandbox, name: &str) -> Vec<Value> {
     json(&told.stdout)["terms"].as_array().unwrap().clone()
 }
 
-/// Tries of what needs each end to be noted: one that the store takes longer than a second for is left out, as on a busy disk.
+/// Tries of what needs each end to be noted: one that the store takes longer than a second for is left out,
+/// as on a busy disk.
 const TRIES_MAX: u32 = 4;
 
 /// Terms for it, at most.
@@ -204,7 +205,8 @@ fn a_record_of_a_term_that_cannot_be_understood_is_told_and_ends_no_history() {
     }
 }
 
-/// Its warden has given the lease back, and it had no time to say how it ended: whether it will is not known yet.
+/// Its warden has given the lease back, and it had no time to say how it ended: whether it will is not known
+/// yet.
 #[test]
 fn a_term_that_was_just_given_back_has_no_word_yet() {
     let sandbox = Sandbox::new("no-word-yet");

@@ -1,4 +1,5 @@
-//! What a process inherits of signals and groups: `tenure` hears what it must, and its command starts with them as they were.
+//! What a process inherits of signals and groups: `tenure` hears what it must, and its command starts with
+//! them as they were.
 
 use crate::common::{Sandbox, UNHURRIED, exit_code};
 use rustix::process::Signal;
@@ -88,7 +89,8 @@ fn a_signal_that_was_blocked_at_the_start_ends_tenure_all_the_same() {
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }
 
-/// As the first process of a PID namespace that began without a session of its own: its group has no number there.
+/// As the first process of a PID namespace that began without a session of its own: its group has no number
+/// there.
 #[test]
 fn a_group_outside_of_the_pid_namespace_is_as_good_as_any() {
     let sandbox = Sandbox::new("outer-group");

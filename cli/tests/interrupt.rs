@@ -9,7 +9,8 @@ const CTRL_BACKSLASH: &str = "\u{1c}";
 /// Is ready when it has written to `runs`, and ends by any signal.
 const WORK: &str = "echo run >> runs; exec sleep 100";
 
-/// A script with two steps, the first by this `tenure run`; and work for it, which is ready when the keys are its own.
+/// A script with two steps, the first by this `tenure run`; and work for it, which is ready when the keys are
+/// its own.
 fn two_steps(sandbox: &Sandbox, shell: &str, run: &str) {
     scripts(sandbox, &[("work", &format!("{UNTIL_FOREGROUND}\n{WORK}"))]);
     sandbox.script(

@@ -52,7 +52,8 @@ fn work_that_ends_ends_no_pod_and_is_run_again() {
     }
 }
 
-/// A pod that is deleted has its work ended, and its lease given back; one whose work runs on after its term is killed.
+/// A pod that is deleted has its work ended, and its lease given back; one whose work runs on after its term
+/// is killed.
 #[test]
 fn a_pod_has_longer_to_end_than_its_work_and_no_time_where_only_its_end_helps() {
     let words = words();

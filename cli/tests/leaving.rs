@@ -1,4 +1,5 @@
-//! The end of a run whose store is away as the lease is to be given back. With a ttl of an hour: nobody else waits for long.
+//! The end of a run whose store is away as the lease is to be given back. With a ttl of an hour: nobody else
+//! waits for long.
 
 use crate::common::{SOON, Sandbox, exit_code, json};
 use crate::deadline::{lock, numbered};

@@ -3,7 +3,8 @@
 use crate::common::{Sandbox, UNHURRIED, ended, exit_code, json, signal};
 use rustix::process::Signal;
 
-/// As `timeout` and `setsid` make one: SIGTERM to `tenure` reaches it at once, SIGINT for the group is followed by SIGTERM for it.
+/// As `timeout` and `setsid` make one: SIGTERM to `tenure` reaches it at once, SIGINT for the group is
+/// followed by SIGTERM for it.
 #[test]
 fn what_is_beside_the_commands_group_gets_to_clean_up_after_a_signal() {
     for (number, then, code) in [

@@ -41,7 +41,8 @@ impl Manager {
     }
 }
 
-/// What systemd would hear: ready once it takes part, who leads, and the end; and the command speaks to nobody in its name.
+/// What systemd would hear: ready once it takes part, who leads, and the end; and the command speaks to
+/// nobody in its name.
 #[test]
 fn a_service_manager_hears_what_is_going_on() {
     let sandbox = Sandbox::new("notify");

@@ -163,8 +163,8 @@ fn guarded_table_of_mysql_refuses_whoever_shows_no_term() {
     write("INSERT INTO account VALUES (2)").unwrap();
 }
 
-/// Nobody is left to guess: the message has the command that makes the tables, and its statements can be had, for the
-/// command-line client.
+/// Nobody is left to guess: the message has the command that makes the tables, and its statements can be had,
+/// for the command-line client.
 #[test]
 fn tables_that_were_not_made_are_said_and_their_statements_are_printed() {
     let sandbox = bare_sandbox("my-bare");

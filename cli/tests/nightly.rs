@@ -85,7 +85,8 @@ fn a_nightly_job_is_tried_again_while_the_store_is_away() {
     }
 }
 
-/// A try at a store that does not answer, and the start of a process or a pod, take less beyond what the command waits.
+/// A try at a store that does not answer, and the start of a process or a pod, take less beyond what the
+/// command waits.
 const TRY_MAX: Duration = Duration::from_secs(30);
 
 /// `30m`, `60s` or `2h` of a file in `deploy`.
@@ -174,8 +175,8 @@ fn the_job_of_a_pod_that_is_evicted_is_left_to_another_pod() {
     }
 }
 
-/// As a host that has lost its power, or a kubelet that gives it no time to end. So does one whose acquisition the store has applied,
-/// and whose answer was lost.
+/// As a host that has lost its power, or a kubelet that gives it no time to end. So does one whose
+/// acquisition the store has applied, and whose answer was lost.
 #[test]
 fn the_job_of_a_host_that_was_killed_is_run_by_the_next() {
     let killed = [0, 1].map(|place| {

@@ -17,7 +17,8 @@ fn hang(path: &Path) -> File {
     // SAFETY: to ignore runs no code of this process; the signal says that somebody waits.
     unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
     let file = File::open(path).unwrap();
-    // SAFETY: it changes nothing but the open file. A child that another test starts may have it open for writing yet.
+    // SAFETY: it changes nothing but the open file. A child that another test starts may have it open for
+    // writing yet.
     let lease = || unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) } == 0;
     eventually(SOON, "a lease of the file", lease);
     file
@@ -27,7 +28,8 @@ fn hang(path: &Path) -> File {
 fn a_command_that_cannot_be_started_in_its_term_ends_it_and_never_runs() {
     let sandbox = Sandbox::new("hanging-start");
     let hanging = hanging_program(&sandbox);
-    // The start is given up a fiftieth of the ttl before the deadline, and by then the lease is to be given back.
+    // The start is given up a fiftieth of the ttl before the deadline, and by then the lease is to be given
+    // back.
     let timing = ["--ttl", "20s", "--grace", "5s"];
     let job = ["job", "--", "./program"];
     let process = sandbox.start(&[&["run"], &timing[..], &job].concat());

@@ -156,7 +156,8 @@ fn claim_that_may_wait_waits_for_a_database_that_is_away() {
     assert!(waiting.wait_for_exit(SOON).unwrap().success());
 }
 
-/// Nobody is left to guess: the message has the command that sets the schema up, and its statements can be had.
+/// Nobody is left to guess: the message has the command that sets the schema up, and its statements can be
+/// had.
 #[test]
 fn schema_that_was_not_set_up_is_said_and_its_statements_are_printed() {
     let sandbox = bare_sandbox("pg-bare");
@@ -178,8 +179,8 @@ fn wrong_credentials_end_with_77_and_are_not_printed() {
     journeys::wrong_credentials_end_with_77_and_are_not_printed(&url, secret);
 }
 
-/// What a run says of a term that its store does not take back. `spoil` is SQL for the administrator, with the schema in it, once
-/// the work runs.
+/// What a run says of a term that its store does not take back. `spoil` is SQL for the administrator, with
+/// the schema in it, once the work runs.
 fn not_given_back(label: &str, user: &str, spoil: &str) -> serde_json::Value {
     let server = block_on(Postgres::shared());
     let sandbox = sandbox(label);
@@ -256,8 +257,8 @@ fn the_reason_why_postgres_does_not_take_a_lease_back_is_said() {
     assert_eq!(forbidden["fault"], "forbidden", "{forbidden}");
 }
 
-/// As after `pg_upgrade` or a restore. The stop before it has had the one line of its own kind of fault, and is no news to who hears
-/// errors alone.
+/// As after `pg_upgrade` or a restore. The stop before it has had the one line of its own kind of fault, and
+/// is no news to who hears errors alone.
 #[test]
 fn another_store_is_told_to_waiters_after_the_outage_before_it_and_is_tried_on() {
     let holder = sandbox("pg-another");

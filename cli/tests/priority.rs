@@ -7,7 +7,8 @@ use tenure_testkit::{Process, eventually};
 const WORK: &str =
     r#"trap 'echo end >> "$LOG"; exit 0' TERM; echo begin >> "$LOG"; while :; do sleep 0.05; done"#;
 
-/// Renewed often, so that wishes are heard soon, and long enough that no busy machine costs anybody a term or a place.
+/// Renewed often, so that wishes are heard soon, and long enough that no busy machine costs anybody a term or
+/// a place.
 const TIMING: [&str; 4] = ["--ttl", "15s", "--renew", "500ms"];
 
 fn candidate(sandbox: &Sandbox, id: &str, options: &[&str]) -> Process {
@@ -198,7 +199,8 @@ fn a_higher_priority_pre_empts_a_holder_that_was_told_to_let_it() {
     let token = sandbox.lease("job")["token"].clone();
     let _equal = candidate(&sandbox, "equal", &["--priority", "1", "--preempt"]);
     until_waits(&sandbox, "equal", 1);
-    // Time for some looks. With one priority for all hosts they would take the lease from each other for ever.
+    // Time for some looks. With one priority for all hosts they would take the lease from each other for
+    // ever.
     std::thread::sleep(std::time::Duration::from_secs(2));
     assert_eq!(sandbox.lease("job")["token"], token, "an equal one");
     let _high = candidate(&sandbox, "high", &["--priority", "2", "--preempt"]);

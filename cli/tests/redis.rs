@@ -137,7 +137,8 @@ fn doctor_ends_with_1_for_who_may_only_look() {
     assert_eq!(looked.code, 0, "{looked:?}");
 }
 
-/// Beside the leases nobody need have the right to look at marks; where somebody has said that there are some, it is missed.
+/// Beside the leases nobody need have the right to look at marks; where somebody has said that there are
+/// some, it is missed.
 #[test]
 fn status_without_the_right_to_see_marks_shows_the_leases() {
     let server = durable();
@@ -165,7 +166,8 @@ fn behind_a_silent_network_the_command_dies_before_the_deadline() {
     journeys::behind_a_silent_network_the_command_dies_before_the_deadline(&sandbox, &direct, &proxy);
 }
 
-/// The lease outlives the fail-over, if it had reached the replica: the leader goes on, or ends in good order.
+/// The lease outlives the fail-over, if it had reached the replica: the leader goes on, or ends in good
+/// order.
 #[test]
 fn a_job_is_led_again_after_the_sentinels_made_a_replica_primary() {
     let mut set = block_on(RedisSentinels::start()).unwrap();
@@ -289,7 +291,8 @@ fn lease_that_either_of_two_may_hold_is_shown_as_unknown_and_not_as_damaged() {
     );
 }
 
-/// A member has missed the term, and the one that is away has it: by the two that the warden hears, nobody has a majority.
+/// A member has missed the term, and the one that is away has it: by the two that the warden hears, nobody
+/// has a majority.
 #[test]
 fn killed_tenure_has_its_lease_given_back_in_a_quorum_that_knows_it_in_one_member() {
     let mut servers: Vec<RedisServer> = (0..3).map(|_| durable()).collect();

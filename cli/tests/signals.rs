@@ -222,8 +222,8 @@ fn a_signal_that_comes_while_leftovers_are_ended_lets_no_other_term_begin() {
 /// A grace in which what is ending ends when it is let, however slow the machine.
 const LONG_GRACE: [&str; 6] = ["--ttl", "10m", "--renew", "500ms", "--grace", "4m"];
 
-/// Terminates a process whose work writes a line to `ending` for each SIGTERM, once it is ending; and lets the work end when it has
-/// heard of that.
+/// Terminates a process whose work writes a line to `ending` for each SIGTERM, once it is ending; and lets
+/// the work end when it has heard of that.
 fn terminate_as_it_ends(sandbox: &Sandbox, process: &Process) {
     let heard = || sandbox.read("ending").lines().count();
     eventually(SOON, "the work is ending", || heard() == 1);

@@ -277,7 +277,8 @@ fn an_inherited_token_counts_for_its_own_lease_only() {
     assert_eq!(exit_code(&other), 79);
 }
 
-/// A holder that has heard of the wish, and ends its work when `go` is there; and who has asked it, with the store moved away since.
+/// A holder that has heard of the wish, and ends its work when `go` is there; and who has asked it, with the
+/// store moved away since.
 fn asked_and_away(sandbox: &Sandbox, wait: &str) -> (Process, Process, StoreAway) {
     let script =
         "trap 'touch asked; while [ ! -e go ]; do sleep 0.05; done; exit' TERM; while :; do sleep 0.05; done";

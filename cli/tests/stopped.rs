@@ -1,5 +1,5 @@
-//! A warden that is stopped, and cannot say that the work has ended, or one that has said it to a `tenure` that was stopped: the
-//! lease would be renewed for ever.
+//! A warden that is stopped, and cannot say that the work has ended, or one that has said it to a `tenure`
+//! that was stopped: the lease would be renewed for ever.
 
 use crate::common::{SOON, Sandbox, exit_code, parent_of, signal, until_watched};
 use crate::deadline::STUBBORN;
@@ -52,7 +52,8 @@ fn a_warden_that_is_stopped_again_and_again_keeps_no_lease() {
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }
 
-/// A host that stalls right after SIGKILL: the warden's answer is there when `tenure` goes on, and its time is over, too.
+/// A host that stalls right after SIGKILL: the warden's answer is there when `tenure` goes on, and its time
+/// is over, too.
 #[test]
 fn a_tenure_that_is_held_up_when_its_work_is_killed_gives_the_lease_back() {
     let sandbox = Sandbox::new("held-up");
@@ -63,7 +64,8 @@ fn a_tenure_that_is_held_up_when_its_work_is_killed_gives_the_lease_back() {
     let warden = parent_of(work);
     signal(warden, Signal::STOP);
     process.terminate();
-    // The grace is over, and the warden's second is not; on a machine that is late nothing is held up, and all ends as well.
+    // The grace is over, and the warden's second is not; on a machine that is late nothing is held up, and
+    // all ends as well.
     std::thread::sleep(Duration::from_millis(800));
     signal_if_there(process.pid(), Signal::STOP);
     signal_if_there(warden, Signal::CONT);

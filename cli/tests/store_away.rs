@@ -1,4 +1,5 @@
-//! A store that is away when `tenure run` or `tenure lock` starts: it is waited for, as long as there is patience.
+//! A store that is away when `tenure run` or `tenure lock` starts: it is waited for, as long as there is
+//! patience.
 
 use crate::common::{SOON, Sandbox, exit_code, json, signal};
 use crate::endpoint::get;
@@ -105,7 +106,8 @@ fn a_signal_ends_the_waiting_for_a_store_that_is_away() {
     assert_eq!(exit_code(&process), 143);
 }
 
-/// What keeps it from being killed as not live, or as not started in time; and it takes no part in what a rollout waits for.
+/// What keeps it from being killed as not live, or as not started in time; and it takes no part in what a
+/// rollout waits for.
 #[test]
 fn who_waits_for_a_store_that_is_away_is_seen_to_live_and_not_to_be_ready() {
     let sandbox = unmounted("away-pages");

@@ -1,7 +1,7 @@
 //! What a collector is told over OTLP.
 //!
-//! The collector is the tests' own, made of the protocol's published definitions: a real one is not to be had from
-//! the registries that the tests use.
+//! The collector is the tests' own, made of the protocol's published definitions: a real one is not to be had
+//! from the registries that the tests use.
 
 use crate::common::{SOON, Sandbox, exit_code};
 use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
@@ -179,7 +179,8 @@ fn run(sandbox: &Sandbox, url: &str, ttl: &str, options: &[&str], script: &str) 
     Process::spawn(command).unwrap()
 }
 
-/// Tries of an end that the collector is told of: it is waited for it a second, in which a loaded machine may not come to it.
+/// Tries of an end that the collector is told of: it is waited for it a second, in which a loaded machine may
+/// not come to it.
 const ENDS_TOLD_MAX: u32 = 4;
 
 #[test]
@@ -315,8 +316,9 @@ fn a_collector_is_told_of_each_term_as_a_span_that_the_work_can_go_on_from() {
     assert!(has(&span.attributes, ("candidate", "one")), "{span:?}");
     assert_eq!(span.status.as_ref().unwrap().code(), StatusCode::Ok);
 
-    // A term that is lost says so, and why. What was before it is told by whoever renews it: if a loaded machine stops that one for
-    // all the time from a renewal to the doubt, or from the doubt to the end, it learns of both at once.
+    // A term that is lost says so, and why. What was before it is told by whoever renews it: if a loaded
+    // machine stops that one for all the time from a renewal to the doubt, or from the doubt to the end, it
+    // learns of both at once.
     let is_told = (0..LOSSES_MAX).any(|number| {
         let lease = format!("lost-{number}");
         let process = start(&lease, "echo working; sleep 300");

@@ -1,4 +1,5 @@
-//! At a terminal, below a shell with job control: whoever asks for the terminal has it, and nobody stays stopped for it.
+//! At a terminal, below a shell with job control: whoever asks for the terminal has it, and nobody stays
+//! stopped for it.
 
 use crate::common::shell::{CTRL_C, CTRL_Z, Shell, UNTIL_FOREGROUND, scripts};
 use crate::common::{SOON, Sandbox, UNHURRIED, exit_code, signal, until_stopped};
@@ -7,10 +8,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tenure_testkit::{Process, eventually};
 
-/// A term that a machine that stands still for seconds does not end, renewed often, so that its supervisor shows soon that it does not.
+/// A term that a machine that stands still for seconds does not end, renewed often, so that its supervisor
+/// shows soon that it does not.
 const TIMING: &str = "--ttl 60s --renew 500ms";
 
-/// Lines of [`TICKING`] for three seconds: the group is woken again for one, after which nobody stops or wakes anybody.
+/// Lines of [`TICKING`] for three seconds: the group is woken again for one, after which nobody stops or
+/// wakes anybody.
 const TICKS: usize = 60;
 
 /// A supervisor that stands still makes none of them.
@@ -93,7 +96,8 @@ fn a_command_alone_at_its_terminal_is_in_the_foreground_and_is_not_suspended() {
     }
 }
 
-/// It sets the terminal up at its start, for which the kernel stops its group, with `tenure`, if another is in the foreground.
+/// It sets the terminal up at its start, for which the kernel stops its group, with `tenure`, if another is
+/// in the foreground.
 #[test]
 fn a_pager_in_a_pipeline_has_the_terminal_while_the_command_works() {
     let sandbox = Sandbox::new("pager");
@@ -118,7 +122,8 @@ fn a_pager_in_a_pipeline_has_the_terminal_while_the_command_works() {
     assert_eq!(sandbox.line("codes"), "0 0");
 }
 
-/// What asks for a password writes more than a pipe holds then: its reader, which wants a key, must not stay stopped.
+/// What asks for a password writes more than a pipe holds then: its reader, which wants a key, must not stay
+/// stopped.
 #[test]
 fn the_terminal_goes_to_the_command_that_asks_and_back_to_the_pager_that_does() {
     let sandbox = Sandbox::new("password");
@@ -243,7 +248,8 @@ fn ctrl_z_suspends_nobody_of_a_pipeline_whose_lease_lingers() {
     assert_eq!(sandbox.line("codes"), "3 0");
 }
 
-/// A shell that is killed takes it back from none of its jobs, and a script below another reads what is typed next.
+/// A shell that is killed takes it back from none of its jobs, and a script below another reads what is typed
+/// next.
 #[test]
 fn a_terminal_that_was_given_to_what_is_gone_goes_back_to_who_ran_tenure() {
     let sandbox = Sandbox::new("job-gone");
@@ -264,7 +270,8 @@ fn a_terminal_that_was_given_to_what_is_gone_goes_back_to_who_ran_tenure() {
     assert_eq!(sandbox.line("got"), "typed");
 }
 
-/// What the supervisor hears late of does not end it: another has woken it, or it has the terminal and has passed it on since.
+/// What the supervisor hears late of does not end it: another has woken it, or it has the terminal and has
+/// passed it on since.
 #[test]
 fn a_command_that_went_on_before_its_supervisor_heard_of_its_stop_works_on() {
     let sandbox = Sandbox::new("went-on");

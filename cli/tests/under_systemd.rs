@@ -1,5 +1,5 @@
-//! The units in `deploy` under a systemd of its own: the first process of a PID namespace, with mounts and control groups that
-//! nobody else sees.
+//! The units in `deploy` under a systemd of its own: the first process of a PID namespace, with mounts and
+//! control groups that nobody else sees.
 
 use crate::common::{Need, SOON, Sandbox, leave_out_or_fail};
 use rustix::fs::chown;
@@ -17,9 +17,10 @@ const NIGHTLY: &str = include_str!("../../deploy/tenure-nightly@.service");
 /// The unit's user, whom no machine has.
 const USER: u32 = 64_201;
 
-/// What the first process does before it becomes systemd. It knows no unit but those in `$UNITS`: the machine's own would mount,
-/// set and clean up what is not theirs here. All but the folder of the test can only be read; what is written to `/etc`,
-/// `/usr/local/bin` and `/run` is in memory, and goes with it. Where a file on it was closed just now, the root is busy for a moment.
+/// What the first process does before it becomes systemd. It knows no unit but those in `$UNITS`: the
+/// machine's own would mount, set and clean up what is not theirs here. All but the folder of the test can
+/// only be read; what is written to `/etc`, `/usr/local/bin` and `/run` is in memory, and goes with it. Where
+/// a file on it was closed just now, the root is busy for a moment.
 const FIRST: &str = r#"set -e
 mount --make-rprivate /
 mount --bind "$FOLDER" "$FOLDER"
@@ -195,7 +196,8 @@ fn the_unit_runs_as_its_user_under_systemd_is_started_again_and_stops_without_fa
         status.contains("leads by token").then_some(()).ok_or(status)
     });
 
-    // Nothing of the job outlives tenure, and systemd starts it again; the lease is nobody's until its ttl is over.
+    // Nothing of the job outlives tenure, and systemd starts it again; the lease is nobody's until its ttl is
+    // over.
     let before = running(&mark);
     assert!(!before.is_empty());
     let (killed, said) = systemd.control(&["kill", "--kill-who=main", "--signal=KILL", "tenure@job"]);
@@ -214,7 +216,8 @@ fn the_unit_runs_as_its_user_under_systemd_is_started_again_and_stops_without_fa
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }
 
-/// As one whose login or rights the store refuses: systemd shows it, and tries no more. The tries are fewer and shorter here.
+/// As one whose login or rights the store refuses: systemd shows it, and tries no more. The tries are fewer
+/// and shorter here.
 #[test]
 fn the_unit_has_failed_after_some_starts_that_a_person_must_mend() {
     if !geteuid().is_root() || !Path::new(SYSTEMD).exists() {
@@ -256,7 +259,8 @@ fn changed(unit: &str, changes: &[(&str, &str)]) -> String {
     })
 }
 
-/// The nightly unit, with these changes and not started yet; its store is away until there is a folder for it.
+/// The nightly unit, with these changes and not started yet; its store is away until there is a folder for
+/// it.
 fn nightly_away(sandbox: &mut Sandbox, changes: &[(&str, &str)]) -> Systemd {
     let script = format!("#!/bin/sh\necho \"$(id -un) $#\" >> {}\n", sandbox.path("ran"));
     let job = sandbox.script("job", &script);
@@ -300,7 +304,8 @@ fn the_nightly_unit_is_tried_again_under_systemd_while_the_store_is_away_and_sto
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }
 
-/// The limit is for starts by hand as well, and they fail as if the store were still away. The tries are fewer and shorter here.
+/// The limit is for starts by hand as well, and they fail as if the store were still away. The tries are
+/// fewer and shorter here.
 #[test]
 fn a_nightly_unit_that_has_given_up_is_started_by_hand_once_its_failures_are_reset() {
     if !geteuid().is_root() || !Path::new(SYSTEMD).exists() {

@@ -5,7 +5,8 @@ use tenure_testkit::{Process, eventually};
 
 const UNIT: &str = include_str!("../../deploy/tenure@.service");
 
-/// The words of `ExecStart`. As systemd has it, `$JOB` alone becomes words, and `${JOB}` is one, whatever is in it.
+/// The words of `ExecStart`. As systemd has it, `$JOB` alone becomes words, and `${JOB}` is one, whatever is
+/// in it.
 fn words(instance: &str, job: &str) -> Vec<String> {
     let start = UNIT.lines().find_map(|line| line.strip_prefix("ExecStart="));
     let start = start.unwrap().replace("%i", instance);

@@ -93,7 +93,8 @@ impl Drop for Killed {
 
 /// A child of `tenure run` that takes no signal of ours, as it has become another user.
 ///
-/// Only root can make a program that changes its user: nothing comes back where it is known that the test is run as another.
+/// Only root can make a program that changes its user: nothing comes back where it is known that the test is
+/// run as another.
 fn foreign_child(sandbox: &Sandbox, ttl: &str) -> Option<(Process, Killed)> {
     if !geteuid().is_root() {
         leave_out_or_fail(Need::Root);
@@ -113,12 +114,13 @@ fn foreign_child(sandbox: &Sandbox, ttl: &str) -> Option<(Process, Killed)> {
     Some((leader, child))
 }
 
-/// What becomes root although `nobody` runs it, tells its number in a file, and sleeps. The folder is nobody's then.
+/// What becomes root although `nobody` runs it, tells its number in a file, and sleeps. The folder is
+/// nobody's then.
 fn as_root(sandbox: &Sandbox) -> String {
     chown(sandbox.dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let become_root = sandbox.dir.join("become-root");
-    // By a program: what this process has open for writing, a child that another test starts has open, too, and then the copy
-    // cannot be run.
+    // By a program: what this process has open for writing, a child that another test starts has open, too,
+    // and then the copy cannot be run.
     let copied = Command::new("cp")
         .arg("/usr/bin/setpriv")
         .arg(&become_root)

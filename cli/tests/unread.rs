@@ -9,7 +9,8 @@ use std::process::Command;
 use std::time::Duration;
 use tenure_testkit::{Process, eventually, is_alive};
 
-/// `tenure` with these arguments, whose standard error takes nothing in for as long as the file lives that is answered.
+/// `tenure` with these arguments, whose standard error takes nothing in for as long as the file lives that is
+/// answered.
 fn unread(sandbox: &Sandbox, arguments: &[&str]) -> (Process, File) {
     let path = sandbox.dir.join("unread");
     mknodat(rustix::fs::CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();

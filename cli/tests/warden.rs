@@ -83,7 +83,8 @@ impl Drop for Supervisor {
     }
 }
 
-/// Giving the lease back may take longer than a supervisor may be silent: what is silent, or stopped, is ended all the same.
+/// Giving the lease back may take longer than a supervisor may be silent: what is silent, or stopped, is
+/// ended all the same.
 #[test]
 fn a_supervisor_that_has_seen_the_end_of_the_work_has_time_to_give_the_lease_back() {
     let sandbox = Sandbox::new("seen");
@@ -103,7 +104,8 @@ fn a_supervisor_that_has_seen_the_end_of_the_work_has_time_to_give_the_lease_bac
     assert!(seeing.is_there(), "killed though it was giving the lease back");
 }
 
-/// Nothing closes its socket: a child of the supervisor's that hangs in its start has it, for one, or this test.
+/// Nothing closes its socket: a child of the supervisor's that hangs in its start has it, for one, or this
+/// test.
 #[test]
 fn a_warden_hears_of_its_supervisors_death_though_its_socket_is_open() {
     let sandbox = Sandbox::new("socket-open");
@@ -129,7 +131,8 @@ fn a_command_is_not_started_when_it_is_to_be_killed_already() {
     assert!(!sandbox.dir.join("ran").exists());
 }
 
-/// As with the machine, for longer than the lease and all patience: a supervisor that wakes up with its warden is not to blame.
+/// As with the machine, for longer than the lease and all patience: a supervisor that wakes up with its
+/// warden is not to blame.
 #[test]
 fn a_warden_that_was_frozen_itself_gives_its_supervisor_time() {
     let sandbox = Sandbox::new("both-frozen");

@@ -1,4 +1,5 @@
-//! Requests as tests write them: short, and valid without a word about it. Each panics on what a test has wrong.
+//! Requests as tests write them: short, and valid without a word about it. Each panics on what a test has
+//! wrong.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -115,8 +116,8 @@ pub fn unused_for_a_day(purging: Purging) -> Purge {
     }
 }
 
-/// Whether the right to clean up is looked at: `writer`, who has every right but that, leaves a record that nobody uses and
-/// may not remove it, and `cleaner` may.
+/// Whether the right to clean up is looked at: `writer`, who has every right but that, leaves a record that
+/// nobody uses and may not remove it, and `cleaner` may.
 ///
 /// # Panics
 /// If either has the other's right.
@@ -167,8 +168,8 @@ pub async fn finding(store: &dyn LeaseStore, subject: &str) -> Finding {
         .clone()
 }
 
-/// Whether an examination tells of a server's clock that is another, which `set_ahead` sets by so many seconds: a fail-over to it would
-/// shift every expiry.
+/// Whether an examination tells of a server's clock that is another, which `set_ahead` sets by so many
+/// seconds: a fail-over to it would shift every expiry.
 ///
 /// # Panics
 /// If it does not tell, or tells the difference the wrong way round.
@@ -195,8 +196,9 @@ pub async fn use_once(store: &dyn LeaseStore, leases: &[&str]) {
     }
 }
 
-/// Whether a clean-up passes by the record of "b", which somebody keeps locked until `let_go`: one that waited would keep the records
-/// before it locked meanwhile, and their names from who wants them. Of "a", "b" and "c" nobody has used any for a day.
+/// Whether a clean-up passes by the record of "b", which somebody keeps locked until `let_go`: one that
+/// waited would keep the records before it locked meanwhile, and their names from who wants them. Of "a", "b"
+/// and "c" nobody has used any for a day.
 ///
 /// # Panics
 /// If it waits, or removes less than it may.

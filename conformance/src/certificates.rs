@@ -9,8 +9,9 @@ use tenure_testkit::{ScratchDir, SelfSigned, eventually_async};
 /// How long a server may take to be there again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The server's certificate is trusted because the URL says so, and the client's is asked for. The server shows `theirs`, and lets
-/// in whoever shows `ours`; its URL is the second scheme, of TLS, with this place on `localhost`.
+/// The server's certificate is trusted because the URL says so, and the client's is asked for. The server
+/// shows `theirs`, and lets in whoever shows `ours`; its URL is the second scheme, of TLS, with this place on
+/// `localhost`.
 ///
 /// # Panics
 /// If the store has the defect.
@@ -84,8 +85,8 @@ pub async fn both_sides_are_known_by_their_certificates<Store: LeaseStore>(
     }
 }
 
-/// The certificates are replaced in place before they expire, one file after the other, and the server is started anew with its own.
-/// Its URL is that with which both sides are known to each other.
+/// The certificates are replaced in place before they expire, one file after the other, and the server is
+/// started anew with its own. Its URL is that with which both sides are known to each other.
 ///
 /// # Panics
 /// If the store has the defect.
@@ -102,7 +103,8 @@ pub async fn replaced_certificates_are_used<Store: LeaseStore>(
     let asked = request("job", "a", seconds(60));
     take(&store, &asked).await;
 
-    // The server's first, and then the client's: caught before its key is written. It passes, so it is nothing that ends a campaign.
+    // The server's first, and then the client's: caught before its key is written. It passes, so it is
+    // nothing that ends a campaign.
     theirs.renew();
     write(&ours.key, "").expect("a file is written");
     restart().await;

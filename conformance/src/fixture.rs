@@ -146,9 +146,9 @@ impl Fixture {
         wanted.clamp(ttl_min, ttl_max)
     }
 
-    /// The most that can remain of a lease with this ttl: the ttl, and where a server times it a millisecond more, by which
-    /// one whose clock shows whole milliseconds rounds up; or, where each observer times it for itself, a tenth more: the
-    /// greatest error of a clock's rate that a timing takes.
+    /// The most that can remain of a lease with this ttl: the ttl, and where a server times it a millisecond
+    /// more, by which one whose clock shows whole milliseconds rounds up; or, where each observer times it
+    /// for itself, a tenth more: the greatest error of a clock's rate that a timing takes.
     #[must_use]
     pub fn remaining_max(&self, ttl: Ttl) -> Duration {
         match self.traits().timekeeper {
@@ -158,8 +158,9 @@ impl Fixture {
         }
     }
 
-    /// Checks that a lease lasts its whole ttl from when it was asked for: who was granted it believes in it for so long.
-    /// Where the store tells whole seconds, one that has begun counts: who waits for it must not come too early.
+    /// Checks that a lease lasts its whole ttl from when it was asked for: who was granted it believes in it
+    /// for so long. Where the store tells whole seconds, one that has begun counts: who waits for it must not
+    /// come too early.
     ///
     /// # Panics
     /// If it ends before.
@@ -173,8 +174,8 @@ impl Fixture {
         );
     }
 
-    /// How coarsely the store tells what remains of a lease and when it was renewed: the server of a session tells
-    /// whole seconds.
+    /// How coarsely the store tells what remains of a lease and when it was renewed: the server of a session
+    /// tells whole seconds.
     #[must_use]
     pub fn grain(&self) -> Duration {
         match self.traits().timekeeper {
@@ -183,7 +184,8 @@ impl Fixture {
         }
     }
 
-    /// Lets both clients look at the lease. Where each observer times it for itself, ages count from its look.
+    /// Lets both clients look at the lease. Where each observer times it for itself, ages count from its
+    /// look.
     pub async fn both_look(&self, name: &LeaseName) {
         let _first = self.first.lease(name).await;
         let _second = self.second.lease(name).await;
@@ -222,8 +224,8 @@ impl Fixture {
         );
     }
 
-    /// Damages the record of `name`. `false` if the storage makes that impossible; then it is checked that the
-    /// record is what it was, and still readable.
+    /// Damages the record of `name`. `false` if the storage makes that impossible; then it is checked that
+    /// the record is what it was, and still readable.
     pub async fn corrupt(&self, name: &LeaseName, corruption: Corruption) -> bool {
         let before = self.snapshot(name).await;
         match self.subject.corrupt(name, corruption).await {
@@ -254,8 +256,8 @@ impl Fixture {
         }
     }
 
-    /// Removes the record of `name`. `false` if the storage makes that impossible; then it is checked that the
-    /// record is still there.
+    /// Removes the record of `name`. `false` if the storage makes that impossible; then it is checked that
+    /// the record is still there.
     pub async fn purge(&self, name: &LeaseName) -> bool {
         match self.subject.purge(name).await {
             Hooked::Done(()) => {
@@ -300,8 +302,8 @@ impl Fixture {
         }
     }
 
-    /// Starts watching through `client`. `None` where the store declares that it cannot be watched; then it is
-    /// checked that it says so.
+    /// Starts watching through `client`. `None` where the store declares that it cannot be watched; then it
+    /// is checked that it says so.
     pub async fn watch(&self, client: &Client, scope: &Scope) -> Option<Box<dyn Watch>> {
         self.watch_for(client, scope, Interest::Everything).await
     }

@@ -14,8 +14,8 @@
 //! ```
 //!
 //! That expands to one test per case, under the case's own name. [`CASES`] lists them all; a case that is
-//! added there is run by every store from then on. [`model`] holds a store in memory that keeps the
-//! contract to the letter, and the planted defects that prove the suite: each of them is caught by a case. `wire` asks
+//! added there is run by every store from then on. [`model`] holds a store in memory that keeps the contract
+//! to the letter, and the planted defects that prove the suite: each of them is caught by a case. `wire` asks
 //! the same of every store behind a proxy that loses and repeats its requests.
 
 mod client;

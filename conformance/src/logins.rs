@@ -7,8 +7,8 @@ use tenure_testkit::eventually_async;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Reads, several times at once so that there are too few connections, until one is made and its login refused, as after the password
-/// was changed.
+/// Reads, several times at once so that there are too few connections, until one is made and its login
+/// refused, as after the password was changed.
 ///
 /// # Panics
 /// If none is refused.

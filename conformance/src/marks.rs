@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 /// Marks that are claimed at once.
 const CLAIMS_MAX: usize = 32;
 
-/// Fills a page and begins another, has `damage` make a mark that is none of the one of this resource, and looks: it hides no
-/// other, on its own page or beyond, and admits nobody.
+/// Fills a page and begins another, has `damage` make a mark that is none of the one of this resource, and
+/// looks: it hides no other, on its own page or beyond, and admits nobody.
 ///
 /// # Panics
 /// If a mark is missing, out of its order, or shown for another; if the damaged one is believed.
@@ -60,8 +60,9 @@ pub async fn a_damaged_mark_hides_no_other(fence: Arc<dyn Fence>, damage: impl A
     }
 }
 
-/// Has `plant` write a number into the mark of a resource that no token has, as a slip of an operator's or of another program may be:
-/// it is told as a damaged mark by every call, with the way out, and that way leads out. `remove` removes the mark.
+/// Has `plant` write a number into the mark of a resource that no token has, as a slip of an operator's or of
+/// another program may be: it is told as a damaged mark by every call, with the way out, and that way leads
+/// out. `remove` removes the mark.
 ///
 /// # Panics
 /// If it is believed, disturbs another, or the way does not lead out.
@@ -110,7 +111,8 @@ pub async fn a_mark_beyond_the_last_token_is_told_with_the_way_out(
     assert_eq!(claimed, Ok(Claimed::Raised { from: Some(bumped) }));
 }
 
-/// Claims resources whose names a collation, or a key with slashes, might put in another order than their bytes.
+/// Claims resources whose names a collation, or a key with slashes, might put in another order than their
+/// bytes.
 ///
 /// # Panics
 /// If one is missing, or shown in another place.
@@ -137,8 +139,8 @@ pub async fn marks_are_in_the_order_of_their_resources(fence: &dyn Fence) {
     assert_eq!(shown, ["b", "ä"]);
 }
 
-/// Claims with tokens that are ahead of the fence's clock, of a lease that is kept elsewhere: by up to a day that is let pass, and a mark
-/// further ahead would keep every term out until then.
+/// Claims with tokens that are ahead of the fence's clock, of a lease that is kept elsewhere: by up to a day
+/// that is let pass, and a mark further ahead would keep every term out until then.
 ///
 /// # Panics
 /// If one that is further ahead is taken, or one within a day refused.
@@ -159,8 +161,8 @@ pub async fn a_token_is_a_day_ahead_of_the_clock_at_most(fence: &dyn Fence) {
     assert_eq!(marks, [(&ledger, ahead(12).token)]);
 }
 
-/// Claims and bumps by a fence that goes by the leases beside it, and by one of the same place whose leases are elsewhere; `left` is the
-/// last term of a lease by its record beside them, and its token is of a clock.
+/// Claims and bumps by a fence that goes by the leases beside it, and by one of the same place whose leases
+/// are elsewhere; `left` is the last term of a lease by its record beside them, and its token is of a clock.
 ///
 /// # Panics
 /// If the former lets a term pass that is over or from the future by that record, or the latter goes by it.

@@ -1,4 +1,5 @@
-//! A batch of terms of which each stands differently: what every one is answered, and what becomes of its record.
+//! A batch of terms of which each stands differently: what every one is answered, and what becomes of its
+//! record.
 
 use crate::contender::Contender;
 use crate::fixture::{Fixture, Snapshot, higher};
@@ -52,8 +53,8 @@ impl Kind {
         Self::LaterAttempt,
     ];
 
-    /// Each kind in turn, and live terms up to `count` in between. Every turn begins with another kind, so that
-    /// parts of a batch that change places show.
+    /// Each kind in turn, and live terms up to `count` in between. Every turn begins with another kind, so
+    /// that parts of a batch that change places show.
     fn mixed(count: usize) -> Vec<Self> {
         let turn = |number: usize| {
             let mut kinds = Self::ALL.to_vec();
@@ -87,7 +88,8 @@ struct Mixed {
 pub(crate) struct Mixture(Vec<Mixed>);
 
 impl Mixture {
-    /// At most `count` terms, taken through the first client. What became of them since went through `behind`.
+    /// At most `count` terms, taken through the first client. What became of them since went through
+    /// `behind`.
     pub(crate) async fn prepare(fixture: &Fixture, behind: &Client, count: usize) -> Self {
         let kinds = Kind::mixed(count.min(fixture.traits().batch_max.get()) - 1);
         let contender = |kind: &Kind| {
@@ -125,8 +127,8 @@ impl Mixture {
         self.0.iter().map(|one| one.who.release(one.token)).collect()
     }
 
-    /// Checks that terms of the kinds `done`, and no others, were done; that each refusal shows the record of its
-    /// own lease; and that each record is what it was, but that what was done has become `occupancy`.
+    /// Checks that terms of the kinds `done`, and no others, were done; that each refusal shows the record of
+    /// its own lease; and that each record is what it was, but that what was done has become `occupancy`.
     pub(crate) async fn check(
         &self,
         fixture: &Fixture,

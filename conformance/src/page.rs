@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use tenure_core::{Cursor, LeaseName, Page};
 
-/// What stands on a page, in its order: what each key holds, or the key itself where it is no name. And where the next page begins.
+/// What stands on a page, in its order: what each key holds, or the key itself where it is no name. And where
+/// the next page begins.
 pub(crate) type Paged<'a, Slot> = (Vec<Result<(&'a LeaseName, &'a Slot), &'a str>>, Option<Cursor>);
 
 /// Reads a page.

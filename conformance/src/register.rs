@@ -1,7 +1,9 @@
-//! A number that terms read, add one to and write back, for every fence: what the history of the accepted writes shows.
+//! A number that terms read, add one to and write back, for every fence: what the history of the accepted
+//! writes shows.
 //!
-//! The reading is outside of what the fence protects, as it is where a leader reads, thinks and writes. So a fence that lets
-//! an older term in once more, or lets a later one claim past an open write, leaves a write that had not read the one before.
+//! The reading is outside of what the fence protects, as it is where a leader reads, thinks and writes. So a
+//! fence that lets an older term in once more, or lets a later one claim past an open write, leaves a write
+//! that had not read the one before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +13,8 @@ use tokio::sync::watch;
 /// Accepted writes after which the next term claims: the one before is then in the middle of its own.
 const WRITES_PER_TERM: u64 = 5;
 
-/// Later terms claim at so many different moments of a write, so far apart: how long these take is the machine's matter.
+/// Later terms claim at so many different moments of a write, so far apart: how long these take is the
+/// machine's matter.
 const PHASES: u64 = 8;
 const PHASE: Duration = Duration::from_millis(3);
 
@@ -37,8 +40,9 @@ struct Ended {
     refused: bool,
 }
 
-/// One term for each register: each claims while the one before it reads and writes, and goes on until it is refused.
-/// Each accepted write has read what the one before it left, none comes after one of a later term, and none is missing.
+/// One term for each register: each claims while the one before it reads and writes, and goes on until it is
+/// refused. Each accepted write has read what the one before it left, none comes after one of a later term,
+/// and none is missing.
 ///
 /// # Panics
 /// If not, or if too little happened to show it.

@@ -26,8 +26,9 @@ const TRIES_MAX: u32 = 3;
 
 /// Runs one case on a runtime of its own: two workers, so that its tasks really run at the same time.
 ///
-/// One that failed by a server that was too slow for a request, though it had its time, is made anew with a fresh fixture, twice at
-/// most. Nothing else is: not by an answer that is wrong, nor by any error that came at once.
+/// One that failed by a server that was too slow for a request, though it had its time, is made anew with a
+/// fresh fixture, twice at most. Nothing else is: not by an answer that is wrong, nor by any error that came
+/// at once.
 ///
 /// # Panics
 /// If the store breaks the contract, or the case takes longer than [`CASE_TIME_MAX`].

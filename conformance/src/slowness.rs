@@ -3,14 +3,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
 
-/// Shortest time that a store gives its server for a request before it says that there was no answer. What comes sooner is the
-/// store's own doing, however busy the machine.
+/// Shortest time that a store gives its server for a request before it says that there was no answer. What
+/// comes sooner is the store's own doing, however busy the machine.
 const SLOW_LEAST: Duration = Duration::from_millis(500);
 
-/// Shortest time that a store waits for who has something locked: PostgreSQL's is a fortieth of the shortest ttl.
+/// Shortest time that a store waits for who has something locked: PostgreSQL's is a fortieth of the shortest
+/// ttl.
 const BUSY_LEAST: Duration = Duration::from_millis(5);
 
-/// Whether a request of a case failed because the server did not answer in its time: that is said of the machine, and not of the store.
+/// Whether a request of a case failed because the server did not answer in its time: that is said of the
+/// machine, and not of the store.
 #[derive(Clone, Default)]
 pub(crate) struct Slowness(Arc<AtomicBool>);
 
@@ -49,7 +51,8 @@ mod tests {
     use std::time::Duration;
     use tenure_core::{Fault, StoreError};
 
-    /// Whether a request that fails like this, after so long, is the slow server's. Time passes for nothing else.
+    /// Whether a request that fails like this, after so long, is the slow server's. Time passes for nothing
+    /// else.
     async fn is_noted(by: Fault, after: Duration) -> bool {
         let fixture = Arc::new(Fixture::new(ModelSubject::new()));
         let asked = Arc::clone(&fixture);

@@ -26,7 +26,8 @@ pub struct Stepped<S, Set, Shown> {
 }
 
 impl<S: LeaseStore, Set: Fn(f64), Shown: AsyncFn() -> f64> Stepped<S, Set, Shown> {
-    /// Sets the clock, and waits until the server goes by it: one of its threads may have read the old one just before.
+    /// Sets the clock, and waits until the server goes by it: one of its threads may have read the old one
+    /// just before.
     async fn set(&self, ahead: f64) {
         (self.set)(ahead);
         let mut close = 0;

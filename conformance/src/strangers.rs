@@ -1,5 +1,5 @@
-//! Another server at an address of the URL, since nobody asked last: it would give a lease away that has a holder, and call the
-//! leader's lost. What is asked there is made known by each store's own means.
+//! Another server at an address of the URL, since nobody asked last: it would give a lease away that has a
+//! holder, and call the leader's lost. What is asked there is made known by each store's own means.
 
 use crate::asking::{name, renewal, request, seconds, take};
 use std::future::Future;
@@ -12,8 +12,8 @@ use tenure_testkit::{FaultProxy, eventually_async};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often the two servers change places: the driver may not have heard of the end of its connection when it is asked next, and
-/// then it fails of that.
+/// How often the two servers change places: the driver may not have heard of the end of its connection when
+/// it is asked next, and then it fails of that.
 pub const ROUNDS: usize = 3;
 
 /// Two servers, and an address that leads to the first.
@@ -59,7 +59,8 @@ pub async fn cut(proxies: &[&FaultProxy]) {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
-/// At last it is said who stands there; until then that the connection has ended. Whoever waits for the store waits for this, too.
+/// At last it is said who stands there; until then that the connection has ended. Whoever waits for the store
+/// waits for this, too.
 ///
 /// # Panics
 /// If something else is answered.
@@ -151,8 +152,8 @@ pub async fn watch_is_not_begun<A: Address>(address: &A, store: &dyn LeaseStore)
     }
 }
 
-/// A fence at the address, of a lease that is kept elsewhere: the stranger has marks of its own, so that any token would be admitted.
-/// `enter` goes by the mark, on whatever connection the fence has for that.
+/// A fence at the address, of a lease that is kept elsewhere: the stranger has marks of its own, so that any
+/// token would be admitted. `enter` goes by the mark, on whatever connection the fence has for that.
 ///
 /// # Panics
 /// If the stranger answers, or was asked.

@@ -55,7 +55,8 @@ pub enum Corruption {
     TtlIsText,
     /// The record has the right key and none of the right fields: another application's.
     Alien,
-    /// The record stays valid but its token is [`FencingToken::MAX`](tenure_core::FencingToken::MAX), the last one: there is no successor.
+    /// The record stays valid but its token is [`FencingToken::MAX`](tenure_core::FencingToken::MAX), the
+    /// last one: there is no successor.
     LastToken,
 }
 
@@ -84,8 +85,8 @@ pub trait Subject: Send + Sync {
     /// Unsupported only where [`TokenSource`](tenure_core::TokenSource) is a revision.
     fn clock_ms(&self) -> Answer<'_, Hooked<u64>>;
 
-    /// The whole record as text, every field with its type, in a stable order, read by the storage's own means;
-    /// `None` where there is no record. Only ever compared with itself.
+    /// The whole record as text, every field with its type, in a stable order, read by the storage's own
+    /// means; `None` where there is no record. Only ever compared with itself.
     fn raw<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<Option<String>>>;
 
     /// Damages the existing record of `name` by the storage's own means.
@@ -94,8 +95,8 @@ pub trait Subject: Send + Sync {
     /// the case checks that.
     fn corrupt<'a>(&'a self, name: &'a LeaseName, corruption: Corruption) -> Answer<'a, Hooked<()>>;
 
-    /// Leaves something by the storage's own means under a key that is no lease's name, as another program would: where the
-    /// record of a lease of this name would be, were it one.
+    /// Leaves something by the storage's own means under a key that is no lease's name, as another program
+    /// would: where the record of a lease of this name would be, were it one.
     ///
     /// Unsupported only if the storage has no such keys.
     fn stray<'a>(&'a self, key: &'a str) -> Answer<'a, Hooked<()>>;
@@ -105,14 +106,14 @@ pub trait Subject: Send + Sync {
     /// Unsupported only if the storage cannot remove a record: then the case checks that it is still there.
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>>;
 
-    /// Whether a renewal of the very term may be told as extended although its record cannot be read: where something
-    /// beside the record says who holds the lease, and a large batch reads no records.
+    /// Whether a renewal of the very term may be told as extended although its record cannot be read: where
+    /// something beside the record says who holds the lease, and a large batch reads no records.
     fn renews_unread(&self) -> bool {
         false
     }
 
-    /// Whether the clock by which a record expires may be set back. Where it cannot, a record whose expiry is far off is damaged, and
-    /// its holder's no more than another's.
+    /// Whether the clock by which a record expires may be set back. Where it cannot, a record whose expiry is
+    /// far off is damaged, and its holder's no more than another's.
     fn clock_may_be_set_back(&self) -> bool {
         true
     }

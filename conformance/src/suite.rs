@@ -1,8 +1,8 @@
 /// Expands to one test per case of the suite, each under the case's own name.
 ///
-/// Takes an `async fn() -> Fixture` (or a closure that returns such a future). It is called once per case, and
-/// again for one that is [made anew](fn@crate::run), on the case's own runtime. For two set-ups of one store, call the macro in two modules.
-/// The example stands at the head of this crate.
+/// Takes an `async fn() -> Fixture` (or a closure that returns such a future). It is called once per case,
+/// and again for one that is [made anew](fn@crate::run), on the case's own runtime. For two set-ups of one
+/// store, call the macro in two modules. The example stands at the head of this crate.
 #[macro_export]
 macro_rules! suite {
     ($setup:expr) => {

@@ -1,5 +1,5 @@
-//! What every store at the other end of a connection is asked through a real proxy that loses and repeats its requests:
-//! [`wire_suite!`](crate::wire_suite) makes the tests.
+//! What every store at the other end of a connection is asked through a real proxy that loses and repeats its
+//! requests: [`wire_suite!`](crate::wire_suite) makes the tests.
 
 use crate::asking::{giving_back, renewal, request, seconds, take};
 use std::any::Any;
@@ -40,9 +40,9 @@ pub async fn bounded<T>(what: &str, work: impl Future<Output = T>) -> T {
     }
 }
 
-/// For stores whose request is one round trip: an answer that is slow counts, and nothing is taken for lost; one that comes
-/// after the store's own bound is told as unknown, and what it would have said stands. `direct` is another store of the same
-/// leases, with nothing in between.
+/// For stores whose request is one round trip: an answer that is slow counts, and nothing is taken for lost;
+/// one that comes after the store's own bound is told as unknown, and what it would have said stands.
+/// `direct` is another store of the same leases, with nothing in between.
 ///
 /// # Panics
 /// If the store has the defect.
@@ -105,12 +105,12 @@ pub async fn delayed_answers_count_for_what_they_are(
 /// How often a machine may be too slow for what a case must meet.
 const ROUNDS_MAX: u32 = 5;
 
-/// Of a network that is slow, each way: an answer still comes within every bound, also of the question whether a connection that
-/// was idle is there (a second).
+/// Of a network that is slow, each way: an answer still comes within every bound, also of the question
+/// whether a connection that was idle is there (a second).
 const SLOW: Duration = Duration::from_millis(300);
 
-/// For stores whose watch ends with its connection: that is told, whether it comes with a word or without one, which is
-/// `when_silent`, and the next one hears.
+/// For stores whose watch ends with its connection: that is told, whether it comes with a word or without
+/// one, which is `when_silent`, and the next one hears.
 ///
 /// # Panics
 /// If the store has the defect.
@@ -282,8 +282,8 @@ pub async fn lost_replies_of_renewal_and_release_are_resolved_by_asking_again(wi
     assert_eq!(store.release(&back).await[0], Ok(Released::Vacated));
 }
 
-/// Whoever gives up while the connection is still being made has asked for nothing: sent when it is there, it would take what nobody
-/// looks for any more.
+/// Whoever gives up while the connection is still being made has asked for nothing: sent when it is there, it
+/// would take what nobody looks for any more.
 pub async fn request_that_was_given_up_before_its_connection_was_there_is_never_sent(wire: Wire) {
     let store = &*wire.store;
     let asked = request("job", "holder", seconds(60));

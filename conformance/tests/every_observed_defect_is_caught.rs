@@ -1,5 +1,5 @@
-//! The suite would notice what could be wrong with the compare-and-swap adaptor: every planted defect fails the
-//! case that is there for it. Time is paused, so all the waiting takes no time.
+//! The suite would notice what could be wrong with the compare-and-swap adaptor: every planted defect fails
+//! the case that is there for it. Time is paused, so all the waiting takes no time.
 
 use tenure_conformance::observed::{FlawedObservedSubject, ObservedDefect, ObservedSubject};
 use tenure_conformance::{CASE_TIME_MAX, CASES, Case, Fixture, Subject};

@@ -1,4 +1,5 @@
-//! That a run of leader-terms notices what it is there to notice: on the model, sound and with a planted defect.
+//! That a run of leader-terms notices what it is there to notice: on the model, sound and with a planted
+//! defect.
 
 use std::time::Duration;
 use tenure_conformance::Subject;

@@ -13,8 +13,8 @@ pub enum Authority {
         /// When this belief ends, unless a renewal extends it.
         until: Moment,
     },
-    /// The process still leads, but begin no new work: the end is near without a confirmed renewal. One may still come, and
-    /// end the doubt: wait, and ask again.
+    /// The process still leads, but begin no new work: the end is near without a confirmed renewal. One may
+    /// still come, and end the doubt: wait, and ask again.
     Doubtful {
         /// The token of its term.
         token: FencingToken,
@@ -23,8 +23,9 @@ pub enum Authority {
         /// When this belief ends, unless a renewal extends it.
         until: Moment,
     },
-    /// The process still leads, but somebody wants its term to end: begin no new work, end what has begun, and step down.
-    /// Renewals go on meanwhile and do not undo it: a holder that waits for it to pass leads for ever without working.
+    /// The process still leads, but somebody wants its term to end: begin no new work, end what has begun,
+    /// and step down. Renewals go on meanwhile and do not undo it: a holder that waits for it to pass leads
+    /// for ever without working.
     Ending {
         /// The token of its term.
         token: FencingToken,

@@ -1,4 +1,5 @@
-//! Which renewals are sent together, and what happens where there are more requests than may be under way at once.
+//! Which renewals are sent together, and what happens where there are more requests than may be under way at
+//! once.
 
 use crate::harness::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -182,7 +183,8 @@ fn what_has_failed_fills_no_request_of_others() {
         assert_eq!(renewed(&beat), [nth(0)]);
         harness.answer(beat.id, Reply::Renewed(vec![Err(unreachable())]));
     }
-    // The next try of the first is half a second later: within what is filled in, and beyond what is taken along.
+    // The next try of the first is half a second later: within what is filled in, and beyond what is taken
+    // along.
     assert_eq!(renewed(&harness.run_to_request()), [nth(1)]);
 }
 
@@ -208,7 +210,8 @@ fn nothing_that_could_wait_is_sent_with_what_has_failed() {
     assert!(tries > 2, "{tries}");
 }
 
-/// One that fails until its deadline is due with a neighbour that has long to go: each has the time that there is for it.
+/// One that fails until its deadline is due with a neighbour that has long to go: each has the time that
+/// there is for it.
 #[test]
 fn a_request_outlasts_no_term_and_one_that_ends_cuts_none_of_its_neighbours() {
     let mut harness = leading_apart(2, 1000, seconds(9.3));

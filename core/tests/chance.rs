@@ -27,8 +27,8 @@ fn delay(seed: u64, ttl: Duration, spread: Duration) -> Duration {
 
 #[test]
 fn the_stream_is_that_of_splitmix64() {
-    // First outputs for these seeds, from the reference implementation's published test vectors (seed 1234567,
-    // Rosetta Code, "Pseudo-random numbers/Splitmix64") and of Java's SplittableRandom (seed 0).
+    // First outputs for these seeds, from the reference implementation's published test vectors (seed
+    // 1234567, Rosetta Code, "Pseudo-random numbers/Splitmix64") and of Java's SplittableRandom (seed 0).
     for (seed, first) in [
         (1_234_567, 6_457_827_717_110_365_317),
         (0, 0xe220_a839_7b1d_cdaf_u64),

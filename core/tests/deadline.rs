@@ -230,7 +230,8 @@ fn a_term_without_any_grace_wakes_the_engine_for_its_deadline() {
     let request = harness.campaign_once();
     harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
     let until = harness.until();
-    // The last renewal under way ends with the term: both are awaited at one moment, and the deadline is the reason.
+    // The last renewal under way ends with the term: both are awaited at one moment, and the deadline is the
+    // reason.
     while harness.wake.is_some_and(|wake| wake.at < until) {
         harness.run_to_wake();
     }

@@ -117,7 +117,8 @@ fn a_campaign_that_is_withdrawn_before_any_doubt_leaves_at_once() {
     assert!(matches!(harness.events.last(), Some(Event::Withdrawn { .. })));
 }
 
-/// The earlier try, whose answer was lost, has taken nothing: the same attempt is told that another holds the lease.
+/// The earlier try, whose answer was lost, has taken nothing: the same attempt is told that another holds the
+/// lease.
 #[test]
 fn a_campaign_whose_doubt_was_resolved_before_it_is_withdrawn_leaves_at_once() {
     let mut harness = Harness::new();

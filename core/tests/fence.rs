@@ -42,7 +42,8 @@ fn a_claim_raises_holds_or_is_stale() {
     assert!(matches!(stale, FenceError::Stale { mark, .. } if mark == token(9)));
 }
 
-/// A mark may have stood here that was removed: the record beside it tells that the term is over. A clock tells nothing.
+/// A mark may have stood here that was removed: the record beside it tells that the term is over. A clock
+/// tells nothing.
 #[test]
 fn a_term_that_the_lease_has_succeeded_claims_no_resource_without_a_mark() {
     let over = claim(&term("nightly", 5), None, None, Horizon::Granted(token(9))).unwrap_err();

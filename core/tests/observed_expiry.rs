@@ -1,4 +1,5 @@
-//! When a lease may be claimed in a store without a clock: never early, by the record's ttl, from the answer on.
+//! When a lease may be claimed in a store without a clock: never early, by the record's ttl, from the answer
+//! on.
 use crate::observed::{Observer, Shelf, name, release, renewal, request};
 use std::time::Duration;
 use tenure_core::{

@@ -43,7 +43,8 @@ fn another_write_of_the_same_revision_is_observed_from_the_beginning() {
     }
 }
 
-/// The answer to the renewal that was lost may be lost, too, and the next one may be over what was read or over what was written last.
+/// The answer to the renewal that was lost may be lost, too, and the next one may be over what was read or
+/// over what was written last.
 #[test]
 fn renewal_that_is_repeated_after_it_was_lost_is_another_sign_of_life() {
     for (is_heard, is_read) in [(true, true), (false, true), (false, false)] {

@@ -1,5 +1,5 @@
-//! One request on its way through a store that only compares and swaps: what it reads, writes and answers, and
-//! what it makes of trouble.
+//! One request on its way through a store that only compares and swaps: what it reads, writes and answers,
+//! and what it makes of trouble.
 use crate::observed::{Observer, Shelf, by_attempt, name, release, renewal, request};
 use tenure_core::{
     Acquired, Ask, Asked, CONFLICTS_MAX, Certainty, End, Fault, FencingToken, Moment, Need, Note, Reading,

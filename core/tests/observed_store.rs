@@ -1,5 +1,5 @@
-//! The lease store over a store that only compares and swaps: when it looks at its clock, how it runs a batch,
-//! what its watches tell and what they see.
+//! The lease store over a store that only compares and swaps: when it looks at its clock, how it runs a
+//! batch, what its watches tell and what they see.
 use crate::observed::{Observer, RATE_ERROR_PPM, Shelf, by_attempt, name, release, renewal, request};
 use std::collections::VecDeque;
 use std::future::poll_fn;

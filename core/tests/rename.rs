@@ -151,7 +151,8 @@ fn deeds(actions: Actions, shift: Shift) -> Deeds {
             | Event::Ended { token, .. }
             | Event::ReleaseFailed { token, .. }
             | Event::Departed { token, .. } => Some((*token, None)),
-            // A campaign that ended for a misconfiguration may be reported as withdrawn: errors are forgotten.
+            // A campaign that ended for a misconfiguration may be reported as withdrawn: errors are
+            // forgotten.
             Event::CampaignEnded { name, .. } | Event::Withdrawn { name } => {
                 let withdrawn = Event::Withdrawn { name: name.clone() };
                 deeds.events.push((discriminant(&withdrawn), None));

@@ -4,8 +4,8 @@ use crate::harness::*;
 use std::time::Duration;
 use tenure_core::*;
 
-/// 30 s, 50 ms for steps of clocks, 30.015 ms as one may be slow and the other fast by 500 ppm, 3 s for the request: by then a
-/// lease taken now has surely expired.
+/// 30 s, 50 ms for steps of clocks, 30.015 ms as one may be slow and the other fast by 500 ppm, 3 s for the
+/// request: by then a lease taken now has surely expired.
 const SURELY_EXPIRED: Duration = Duration::from_nanos(33_080_015_008);
 
 /// A campaign of which nobody knows whether its request was applied, withdrawn; with the look that it sends.

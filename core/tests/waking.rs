@@ -140,7 +140,8 @@ fn a_gap_in_the_watch_makes_a_standby_look_within_the_spread() {
     assert!(harness.now.since(woken_at) <= timing().spread());
 }
 
-/// How long a standby sleeps that was told this while its request was under way, and then that another holds token 6.
+/// How long a standby sleeps that was told this while its request was under way, and then that another holds
+/// token 6.
 fn sleeps_when_told_meanwhile(hints: impl FnOnce(&mut Harness)) -> Duration {
     let mut harness = Harness::new();
     let request = harness.campaign_once();
@@ -265,7 +266,8 @@ fn different_seeds_spread_a_herd() {
     assert_spread(2, || Err(unreachable()));
 }
 
-/// Whether candidates that are answered this so many times at the same moments ask at different ones after it.
+/// Whether candidates that are answered this so many times at the same moments ask at different ones after
+/// it.
 fn assert_spread(times: usize, answer: impl Fn() -> Result<Acquired, StoreError>) {
     let mut moments = std::collections::BTreeSet::new();
     for seed in 0..50 {

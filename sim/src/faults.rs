@@ -56,7 +56,8 @@ faults! {
     Suspend => "suspend",
     /// A machine's memory was frozen and its clock with it. Breaks *Rate*.
     FrozenClock => "frozen-clock",
-    /// A clock's rate jumped to an edge of what is allowed, or beyond it where *Rate* is broken; back to right is not counted.
+    /// A clock's rate jumped to an edge of what is allowed, or beyond it where *Rate* is broken; back to
+    /// right is not counted.
     RateDrift => "rate-drift",
     /// The store's clock stepped forward.
     StoreStepForward => "store-step-forward",
@@ -90,8 +91,8 @@ faults! {
     Unreachable => "unreachable",
     /// The store refused for a reason that only a person can mend.
     Misconfiguration => "misconfiguration",
-    /// The leader was killed, and whoever stood by was told so at the very moment of the expiry: each looks within the spread of a
-    /// hand-over.
+    /// The leader was killed, and whoever stood by was told so at the very moment of the expiry: each looks
+    /// within the spread of a hand-over.
     Herd => "herd-at-expiry",
     /// An operator released the lease under its holder.
     ForcedRelease => "forced-release",
@@ -107,8 +108,8 @@ faults! {
     DelayedDeletion => "delayed-deletion",
     /// The store granted another ttl than it was asked for.
     OtherTtl => "other-ttl-granted",
-    /// What was read was from the past, and not as it is now: an operator's wish for an earlier term, or a read that decides
-    /// nothing.
+    /// What was read was from the past, and not as it is now: an operator's wish for an earlier term, or a
+    /// read that decides nothing.
     StaleRead => "stale-read",
     /// The store did not answer for as long as the timing says that costs nothing.
     ShortOutage => "short-outage",

@@ -1,9 +1,9 @@
 //! The real engine over model stores in virtual time.
 //!
-//! A seed is a [`Plan`]: candidates, timings, a store with its habits, a calendar of faults. A world runs it with
-//! the real [`Engine`](tenure_core::Engine)s in one thread, one queue, and time that costs nothing; every law in
-//! [`invariants`] watches. [`Campaign`] runs many seeds, [`replay`] runs one and tells it, [`shrink`] finds the
-//! few faults that a violation needs.
+//! A seed is a [`Plan`]: candidates, timings, a store with its habits, a calendar of faults. A world runs it
+//! with the real [`Engine`](tenure_core::Engine)s in one thread, one queue, and time that costs nothing;
+//! every law in [`invariants`] watches. [`Campaign`] runs many seeds, [`replay`] runs one and tells it,
+//! [`shrink`] finds the few faults that a violation needs.
 
 #![forbid(unsafe_code)]
 

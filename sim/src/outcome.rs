@@ -13,10 +13,11 @@ pub struct Outcome {
     pub seed: u64,
     /// Terms that processes led, all of them.
     pub terms: u64,
-    /// Of these, the terms for which an assumption was broken, or which an operator broke: only the fence and the
-    /// rules that assume nothing were checked.
+    /// Of these, the terms for which an assumption was broken, or which an operator broke: only the fence and
+    /// the rules that assume nothing were checked.
     pub fence_only_terms: u64,
-    /// Of those that led, the terms for which not even the fence is promised: the store forgot, and its clock was behind.
+    /// Of those that led, the terms for which not even the fence is promised: the store forgot, and its clock
+    /// was behind.
     pub lapsed_terms: u64,
     /// Things that happened.
     pub happenings: u64,
@@ -26,8 +27,8 @@ pub struct Outcome {
     pub faults: FaultCounts,
     /// What was reached.
     pub sights: Sights,
-    /// A hash over every step: who, when, what, and what came of it. A function of commit and seed, the same in
-    /// debug and release builds.
+    /// A hash over every step: who, when, what, and what came of it. A function of commit and seed, the same
+    /// in debug and release builds.
     pub trace_hash: u64,
     /// The first violation; the run ended with it.
     pub violation: Option<Violation>,

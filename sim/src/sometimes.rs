@@ -78,7 +78,8 @@ sometimes! {
     EndedGivenBack => "term-ended-given-back", 1 in 100;
     /// A term took the lease from the one before of its process, without a release in between.
     HandedOn => "handed-on-within-a-process", 1 in 1_000;
-    /// A campaign that was to take the lease from the term before ended without it, and that term was released.
+    /// A campaign that was to take the lease from the term before ended without it, and that term was
+    /// released.
     HeirLeft => "heir-left-and-the-term-was-released", 1 in 100_000;
     /// A term ended because another one was seen.
     EndedSucceeded => "term-ended-succeeded", 1 in 10_000;

@@ -50,8 +50,8 @@ fn other_seeds_give_other_runs() {
 
 #[test]
 fn hashes_are_the_same_in_every_build_and_on_every_machine() {
-    // Written down from a release build: a debug build must find the same. They change with the simulator and with
-    // the engine, and then are to be written down anew.
+    // Written down from a release build: a debug build must find the same. They change with the simulator and
+    // with the engine, and then are to be written down anew.
     let found = determinism(1..4);
     let expected = include_str!("hashes.txt");
     let lines: Vec<String> = found

@@ -1,4 +1,5 @@
-//! Money between accounts, each with a lock and a fence of its own: sixteen transfers at once, nothing is lost.
+//! Money between accounts, each with a lock and a fence of its own: sixteen transfers at once, nothing is
+//! lost.
 //!
 //! ```text
 //! cargo run -p tenure --example transfers

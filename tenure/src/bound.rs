@@ -1,4 +1,5 @@
-//! Locks that end with a task. (Not one of the files that run over `crate::sync`: tasks are the user's tokio's.)
+//! Locks that end with a task. (Not one of the files that run over `crate::sync`: tasks are the user's
+//! tokio's.)
 
 use crate::lock::{Bond, Lock};
 use std::future::Future;
@@ -32,9 +33,9 @@ impl Lock {
         self
     }
 
-    /// Spawns `work` with the lock, which is released as soon as the task has ended, by whatever way: returned,
-    /// panicked, aborted, and though the guard was leaked. Of the [handles](crate::Reentrancy::Counted) of one owner it
-    /// is this one that goes: the last one releases.
+    /// Spawns `work` with the lock, which is released as soon as the task has ended, by whatever way:
+    /// returned, panicked, aborted, and though the guard was leaked. Of the
+    /// [handles](crate::Reentrancy::Counted) of one owner it is this one that goes: the last one releases.
     ///
     /// Needs a tokio runtime.
     pub fn spawn<Working>(

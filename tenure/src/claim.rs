@@ -5,11 +5,12 @@ use crate::sync::{select, sleep};
 use std::time::Duration;
 use tenure_core::{Authority, Claimed, Fault, Fence, FenceError, ResourceName, Term};
 
-/// How long after a claim that was kept waiting in vain the next one is made. The fence has waited for seconds by itself.
+/// How long after a claim that was kept waiting in vain the next one is made. The fence has waited for
+/// seconds by itself.
 const CLAIM_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-/// Claims, and again for as long as the term may act where something of an earlier one keeps the mark: the transaction of a
-/// leader that died in it is open until the server hears of that.
+/// Claims, and again for as long as the term may act where something of an earlier one keeps the mark: the
+/// transaction of a leader that died in it is open until the server hears of that.
 pub(crate) async fn claim(
     held: &HeldTerm,
     fence: &dyn Fence,

@@ -26,11 +26,11 @@ pub fn now() -> Moment {
     Moment::from_nanos(seconds * 1_000_000_000 + nanoseconds)
 }
 
-/// Returns at `at`, or at once if that has passed, on the clock of [`now`]: what was to happen while the machine slept
-/// happens as it wakes. May be dropped at any time.
+/// Returns at `at`, or at once if that has passed, on the clock of [`now`]: what was to happen while the
+/// machine slept happens as it wakes. May be dropped at any time.
 ///
-/// Needs a tokio runtime with its I/O and time drivers, and one file descriptor; without one left it may return up to 250 ms
-/// late after the machine has slept.
+/// Needs a tokio runtime with its I/O and time drivers, and one file descriptor; without one left it may
+/// return up to 250 ms late after the machine has slept.
 pub async fn sleep_until(at: Moment) {
     BootTimer::new().wait_until(at).await;
 }
@@ -84,8 +84,8 @@ impl BootTimer {
         }
     }
 
-    /// Whether it fires by then as it is. One that fires too early is armed anew, which costs less than arming it each time
-    /// that what comes next comes later.
+    /// Whether it fires by then as it is. One that fires too early is armed anew, which costs less than
+    /// arming it each time that what comes next comes later.
     fn fires_by(&self, at: Moment, now: Moment) -> bool {
         let armed = Moment::from_nanos(self.armed.load(Ordering::Relaxed));
         now < armed && armed <= at

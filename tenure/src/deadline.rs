@@ -5,10 +5,10 @@ use tenure_core::{Authority, Belief, FencingToken, Moment};
 
 /// Until when a term is believed in.
 ///
-/// - It ends **once**: whoever first sees the deadline pass ends it for all, so that no renewal that is published
-///   a moment later brings back what somebody has seen gone.
-/// - The numbers are read one by one. Any mixture of an older and a newer state is on the safe side or equal to a
-///   reading an instant earlier: both moments only rise with renewals.
+/// - It ends **once**: whoever first sees the deadline pass ends it for all, so that no renewal that is
+///   published a moment later brings back what somebody has seen gone.
+/// - The numbers are read one by one. Any mixture of an older and a newer state is on the safe side or equal
+///   to a reading an instant earlier: both moments only rise with renewals.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     token: FencingToken,

@@ -1,5 +1,5 @@
-//! The deadline of a term by one thread. Apart from it, as `tenure/verify` compiles that with a clock and cells of its own, which are
-//! of no use outside its searches.
+//! The deadline of a term by one thread. Apart from it, as `tenure/verify` compiles that with a clock and
+//! cells of its own, which are of no use outside its searches.
 
 use crate::deadline::{Deadline, Extension};
 use tenure_core::{Authority, Belief, FencingToken, Moment};

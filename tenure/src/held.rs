@@ -1,4 +1,5 @@
-//! A term in somebody's hands: what [`Leadership`](crate::Leadership) and [`Lock`](crate::Lock) have in common.
+//! A term in somebody's hands: what [`Leadership`](crate::Leadership) and [`Lock`](crate::Lock) have in
+//! common.
 
 use crate::clock::BootTimer;
 use crate::driver::{DriverHandle, Message};
@@ -89,7 +90,8 @@ impl HeldTerm {
         Loss { name, token, cause }
     }
 
-    /// Runs `work`, and drops it once authority is gone. No step of it begins after that, however late a timer is.
+    /// Runs `work`, and drops it once authority is gone. No step of it begins after that, however late a
+    /// timer is.
     pub(crate) async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         // The work is dropped with this, before anybody waits for the cause.
         let outcome = select! {
@@ -103,7 +105,8 @@ impl HeldTerm {
         }
     }
 
-    /// Runs `work`, of which no step begins once authority is gone: looks at the clock before each. `None` where the next one would.
+    /// Runs `work`, of which no step begins once authority is gone: looks at the clock before each. `None`
+    /// where the next one would.
     pub(crate) async fn while_held<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         poll_fn(|context| match self.term.authority() {
@@ -211,8 +214,8 @@ impl Drop for HeldTerm {
 /// How long the news of a loss waits for its cause. Authority is none meanwhile.
 const COURTESY: Duration = Duration::from_millis(20);
 
-/// The driver's thread passes the same deadline and knows the cause; if it is held up, the cause is all that is
-/// missing.
+/// The driver's thread passes the same deadline and knows the cause; if it is held up, the cause is all that
+/// is missing.
 async fn cause_in_time(mut phase: watch::Receiver<Phase>) -> Cause {
     let over = phase.wait_for(|phase| matches!(phase, Phase::Over(_)));
     match timeout(COURTESY, over).await {

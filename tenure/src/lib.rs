@@ -9,17 +9,18 @@
 //! | a store by its URL | [`Registry::connect`]; [`Registry::connect_within`] waits for one that is away |
 //! | late writes to be refused | a [`Fence`]: [`Leadership::claim`], [`Lock::claim`] |
 //!
-//! What is awaited needs a tokio runtime with its I/O and time drivers; renewals run on a thread of their own.
+//! What is awaited needs a tokio runtime with its I/O and time drivers; renewals run on a thread of their
+//! own.
 //!
-//! Authority is advice: a process can be paused between asking and acting. The fence is the guarantee. What is promised,
-//! under which assumptions, and which test checks it, is in `GUARANTEES.md` at the root of Tenure's repository, beside
-//! `STORES.md`, which says what each store is worth.
+//! Authority is advice: a process can be paused between asking and acting. The fence is the guarantee. What
+//! is promised, under which assumptions, and which test checks it, is in `GUARANTEES.md` at the root of
+//! Tenure's repository, beside `STORES.md`, which says what each store is worth.
 //!
 //! # Lead
 //!
-//! Every copy of a service may run this each night. One settles; the others wait for their turn, and find it done. A lease lets
-//! one run at a time: that the night is settled already only the data can know, and so it is noted there, in the transaction
-//! that settles.
+//! Every copy of a service may run this each night. One settles; the others wait for their turn, and find it
+//! done. A lease lets one run at a time: that the night is settled already only the data can know, and so it
+//! is noted there, in the transaction that settles.
 //!
 //! ```
 //! use tenure::sqlite::{SqliteFence, rusqlite::Connection};
@@ -55,7 +56,8 @@
 //!             // The work, dropped when the term is lost.
 //!             let mut connection = Connection::open("ledger.db")?;
 //!             let transaction = connection.transaction()?;
-//!             fence.enter(&transaction, &ledger, &term)?; // first in every transaction that writes: refuses a stale term
+//!             // First in every transaction that writes: it refuses a stale term.
+//!             fence.enter(&transaction, &ledger, &term)?;
 //!             let note = "INSERT INTO settled VALUES (?1) ON CONFLICT DO NOTHING";
 //!             if transaction.execute(note, [night])? == 1 {
 //!                 transaction.execute("UPDATE account SET cents = cents + 5 WHERE id = 1", [])?;
@@ -79,12 +81,13 @@
 //! # }
 //! ```
 //!
-//! [`Election::run`] does the same, and campaigns again when the term is lost. It ends when the work has ended, also with an error:
-//! for ever, call it in a loop.
+//! [`Election::run`] does the same, and campaigns again when the term is lost. It ends when the work has
+//! ended, also with an error: for ever, call it in a loop.
 //!
 //! # Lock
 //!
-//! A lock is a lease, too, with a token of its own. One manager holds up to 100,000, and extends them all together.
+//! A lock is a lease, too, with a token of its own. One manager holds up to 100,000, and extends them all
+//! together.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -104,8 +107,8 @@
 //!
 //! # End at SIGTERM
 //!
-//! Drop the work first, then close: another leads at once. `process::exit` gives nothing back, and the others wait until the
-//! lease has ended.
+//! Drop the work first, then close: another leads at once. `process::exit` gives nothing back, and the others
+//! wait until the lease has ended.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -115,7 +118,8 @@
 //! # async fn settle(term: Term) {}
 //! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 //! let mut terminated = signal(SignalKind::terminate())?;
-//! // A program that is started in an outage waits for the store, for five minutes here, and ends at a signal also then.
+//! // A program that is started in an outage waits for the store, for five minutes here, and ends at a signal
+//! // also then.
 //! let store = tokio::select! {
 //!     store = Registry::connect_within("postgres://db1/jobs", Duration::from_secs(300)) => store?,
 //!     _ = terminated.recv() => return Ok(()),
@@ -137,27 +141,32 @@
 //!
 //! # Good to know
 //!
-//! - [`Leadership`] and [`Lock`] keep the lease: hold them for as long as the work goes on. A [`Term`] alone keeps nothing.
-//! - [`Election::campaign`] waits for a term; [`Election::try_campaign`] says who leads if it is not this process. Dropping the
-//!   `Leadership` releases the lease. A release that fails is sent again until the lease has expired by itself, about a ttl later;
-//!   [`Election::events`] tells the reason at once ([`Event::ReleaseFailed`]).
-//! - `authority()` says `Ending` where somebody wants another to lead: end the work and step down. After `Doubtful` a renewal may
-//!   still succeed. It reads a clock that goes on while the machine sleeps.
-//! - Renewals run on a thread of Tenure's own, so blocked user code cannot starve them. What you install for `tracing` and
-//!   `metrics` is called there, and must not block: give a log that may wait for its reader a thread of its own.
-//! - A fence speaks in its driver's types, which its module hands out, as `tenure::sqlite::rusqlite`: `rusqlite` 0.41, `tokio-postgres`
-//!   0.7, `mysql_async` 0.37, `mongodb` 3.9 with `bson-3`.
-//!   SQLite's C library is compiled in, and must not be linked twice. With another driver of PostgreSQL or MySQL (sqlx, diesel) call
-//!   `SELECT tenure.enter($1, $2, $3)` or `CALL tenure_enter_1(?, ?, ?)` first in each transaction.
+//! - [`Leadership`] and [`Lock`] keep the lease: hold them for as long as the work goes on. A [`Term`] alone
+//!   keeps nothing.
+//! - [`Election::campaign`] waits for a term; [`Election::try_campaign`] says who leads if it is not this
+//!   process. Dropping the `Leadership` releases the lease. A release that fails is sent again until the
+//!   lease has expired by itself, about a ttl later; [`Election::events`] tells the reason at once
+//!   ([`Event::ReleaseFailed`]).
+//! - `authority()` says `Ending` where somebody wants another to lead: end the work and step down. After
+//!   `Doubtful` a renewal may still succeed. It reads a clock that goes on while the machine sleeps.
+//! - Renewals run on a thread of Tenure's own, so blocked user code cannot starve them. What you install for
+//!   `tracing` and `metrics` is called there, and must not block: give a log that may wait for its reader a
+//!   thread of its own.
+//! - A fence speaks in its driver's types, which its module hands out, as `tenure::sqlite::rusqlite`:
+//!   `rusqlite` 0.41, `tokio-postgres` 0.7, `mysql_async` 0.37, `mongodb` 3.9 with `bson-3`. SQLite's C
+//!   library is compiled in, and must not be linked twice. With another driver of PostgreSQL or MySQL (sqlx,
+//!   diesel) call `SELECT tenure.enter($1, $2, $3)` or `CALL tenure_enter_1(?, ?, ?)` first in each
+//!   transaction.
 //! - `PostgresStore::init` and `MysqlStore::init` do what `tenure store init` does.
-//! - Locks: [`Lock::claim`] comes before the work reads. [`LockManager::owner`] makes owners that never wait for themselves.
-//!   [`LockManager::holder`] says who has a lock, [`Lock::predecessor`] whether the one before died with it. A lock that is held
-//!   takes no file descriptor; each `guard`, `lost` or `doubted` takes one while it is awaited.
+//! - Locks: [`Lock::claim`] comes before the work reads. [`LockManager::owner`] makes owners that never wait
+//!   for themselves. [`LockManager::holder`] says who has a lock, [`Lock::predecessor`] whether the one
+//!   before died with it. A lock that is held takes no file descriptor; each `guard`, `lost` or `doubted`
+//!   takes one while it is awaited.
 //!
 //! # Features
 //!
-//! A feature compiles a store in, or adds something; it never changes behaviour. [`Registry`] knows the URLs of the stores that are
-//! compiled in.
+//! A feature compiles a store in, or adds something; it never changes behaviour. [`Registry`] knows the URLs
+//! of the stores that are compiled in.
 //!
 //! | feature | brings | by URLs that begin with |
 //! |---|---|---|
@@ -193,13 +202,13 @@
 //! | `--metrics` | the feature `metrics`, and a recorder of your choice |
 //! | `--trace` | the feature `trace` |
 //!
-//! What is missing there is the command's alone. `tenure history` shows the terms of an election of this crate where the program
-//! spawns [`Election::keep_history`], and those of locks never.
+//! What is missing there is the command's alone. `tenure history` shows the terms of an election of this
+//! crate where the program spawns [`Election::keep_history`], and those of locks never.
 //!
 //! # Other names
 //!
-//! What the signatures here say is at the root. What stores and engines say to each other is in [`contract`], for whoever writes
-//! a store.
+//! What the signatures here say is at the root. What stores and engines say to each other is in [`contract`],
+//! for whoever writes a store.
 
 #![forbid(unsafe_code)]
 

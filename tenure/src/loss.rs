@@ -1,8 +1,8 @@
 use std::fmt;
 use tenure_core::{Cause, FencingToken, LeaseName};
 
-/// A term is over, of an election or of a lock: another may hold the lease. Its work must stop: what it still writes is refused
-/// by a fence, and by nothing else.
+/// A term is over, of an election or of a lock: another may hold the lease. Its work must stop: what it still
+/// writes is refused by a fence, and by nothing else.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Loss {

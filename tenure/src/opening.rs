@@ -1,5 +1,5 @@
-//! Opening a store for as long as there is patience: one that is away when a program starts is waited for as one that goes away
-//! later.
+//! Opening a store for as long as there is patience: one that is away when a program starts is waited for as
+//! one that goes away later.
 
 use crate::driver::{BackOff, milliseconds};
 use crate::registry::{Registry, SharedStore};
@@ -18,7 +18,8 @@ const PAUSES: BackOff = BackOff {
 /// What the first attempt of [`Registry::open_within`] may take, however short the patience is.
 const FIRST_ATTEMPT_MIN: Duration = Duration::from_secs(10);
 
-/// What the last attempt may take, which is made when the patience is over: a store that has come back in the last pause is seen.
+/// What the last attempt may take, which is made when the patience is over: a store that has come back in the
+/// last pause is seen.
 const LAST_ATTEMPT_MAX: Duration = Duration::from_secs(1);
 
 /// Why [`open_patiently`] has opened nothing.
@@ -42,13 +43,13 @@ impl fmt::Display for NotOpened {
 
 impl std::error::Error for NotOpened {}
 
-/// Opens something by `open`, again and again for `patience` where that may help: after about a second, then less often, every five
-/// seconds in the end, and a last time when the patience is over. For stores that no URL tells of;
-/// [`Registry::open_within`] does so by a URL.
+/// Opens something by `open`, again and again for `patience` where that may help: after about a second, then
+/// less often, every five seconds in the end, and a last time when the patience is over. For stores that no
+/// URL tells of; [`Registry::open_within`] does so by a URL.
 ///
-/// The first attempt is made however short the patience is, and may take `first_attempt_max`; the last one a second. `failed` is told
-/// of each failure after which it is tried again, and how soon. With [`Duration::MAX`] it waits for as long as it takes. Dropping the
-/// future ends all.
+/// The first attempt is made however short the patience is, and may take `first_attempt_max`; the last one a
+/// second. `failed` is told of each failure after which it is tried again, and how soon. With
+/// [`Duration::MAX`] it waits for as long as it takes. Dropping the future ends all.
 ///
 /// # Errors
 /// [`NotOpened`].
@@ -86,9 +87,9 @@ where
 }
 
 impl Registry {
-    /// Opens the store of a URL with the schemes that are [compiled in](Self::compiled_in), and waits for it for `patience`
-    /// where it is away, as `tenure run` does: for a program that may be started in an outage. Put it beside your signals: whoever has
-    /// asked for these is not ended by one while this waits.
+    /// Opens the store of a URL with the schemes that are [compiled in](Self::compiled_in), and waits for it
+    /// for `patience` where it is away, as `tenure run` does: for a program that may be started in an outage.
+    /// Put it beside your signals: whoever has asked for these is not ended by one while this waits.
     ///
     /// # Errors
     /// As [`open_within`](Self::open_within).
@@ -96,16 +97,18 @@ impl Registry {
         Self::compiled_in().open_within(url, patience).await
     }
 
-    /// Opens the store of a URL, and tries again for `patience` where that may help: after about a second, then less often, every
-    /// five seconds in the end, and a last time when the patience is over. Each failure after which it is tried again is a line of
-    /// the log. With [`Duration::MAX`] it waits for as long as it takes.
+    /// Opens the store of a URL, and tries again for `patience` where that may help: after about a second,
+    /// then less often, every five seconds in the end, and a last time when the patience is over. Each
+    /// failure after which it is tried again is a line of the log. With [`Duration::MAX`] it waits for as
+    /// long as it takes.
     ///
-    /// The first attempt is made however short the patience is, and may take 10 s; the last one a second. Dropping the future ends
-    /// all.
+    /// The first attempt is made however short the patience is, and may take 10 s; the last one a second.
+    /// Dropping the future ends all.
     ///
     /// # Errors
-    /// At once what only a person can mend ([`Fault::is_misconfiguration`]). When the patience is over, why the last attempt that
-    /// was answered failed, or [`Fault::TimedOut`] if none was. Nothing was started. No message holds a password.
+    /// At once what only a person can mend ([`Fault::is_misconfiguration`]). When the patience is over, why
+    /// the last attempt that was answered failed, or [`Fault::TimedOut`] if none was. Nothing was started. No
+    /// message holds a password.
     pub async fn open_within(&self, url: &str, patience: Duration) -> Result<SharedStore, StoreError> {
         let began = Instant::now();
         let failed = |error: &StoreError, retry_in| {

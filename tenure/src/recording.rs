@@ -1,7 +1,7 @@
 //! Records what an election's engine is told and what it wants, as a trace that replays.
 //!
-//! The file is written by a thread of its own, and the driver never waits for it: a disk that is full, slow or
-//! gone ends the recording, never a term. (Not one of the files that run over `crate::sync`: nothing waits
+//! The file is written by a thread of its own, and the driver never waits for it: a disk that is full, slow
+//! or gone ends the recording, never a term. (Not one of the files that run over `crate::sync`: nothing waits
 //! for this thread but the end of a recording.)
 
 use crate::driver::{Plan, Recorder};
@@ -25,13 +25,14 @@ impl ElectionBuilder {
     /// Records a trace of every step of the election into `out`, to be replayed by
     /// [`tenure::trace`](crate::trace). Default: none.
     ///
-    /// For a file use [`trace::create`](crate::trace::create): only its owner may read it, since a trace holds
-    /// names, ids and notes; it never holds the store's URL nor a secret. Each line is one write and a flush.
+    /// For a file use [`trace::create`](crate::trace::create): only its owner may read it, since a trace
+    /// holds names, ids and notes; it never holds the store's URL nor a secret. Each line is one write and a
+    /// flush.
     ///
     /// Effect on authority: none, ever. If `out` fails, cannot keep up, or has reached
     /// [`trace::TRACE_BYTES_MAX`](crate::trace::TRACE_BYTES_MAX), recording stops with one warning (target
-    /// `tenure_trace`). A killed process leaves a trace that ends at most a few steps before it did. Unless nothing
-    /// was wanted just then, both leave it [open at the end](crate::trace::Checked::open).
+    /// `tenure_trace`). A killed process leaves a trace that ends at most a few steps before it did. Unless
+    /// nothing was wanted just then, both leave it [open at the end](crate::trace::Checked::open).
     pub fn trace(mut self, out: impl Write + Send + 'static) -> Self {
         self.recorder = Some(Box::new(move |plan| {
             Recording::begin(plan, out).map(|recording| -> Box<dyn Recorder> { Box::new(recording) })
@@ -128,15 +129,16 @@ fn header(plan: &Plan) -> Header {
     }
 }
 
-/// Which boot of which machine this is, and how a time namespace shifts its clock, if one does: moments mean nothing beside
-/// those of another.
+/// Which boot of which machine this is, and how a time namespace shifts its clock, if one does: moments mean
+/// nothing beside those of another.
 fn boot() -> Option<String> {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let id = Some(id.trim()).filter(|id| !id.is_empty())?;
     Some(format!("{id}{}", shift()?))
 }
 
-/// What this process's time namespace adds to the clock; nothing where it has none, and `None` where that is not known.
+/// What this process's time namespace adds to the clock; nothing where it has none, and `None` where that is
+/// not known.
 fn shift() -> Option<String> {
     let offsets = match fs::read_to_string("/proc/self/timens_offsets") {
         // A kernel without them.

@@ -9,12 +9,13 @@ use tenure_core::{Cause, FencingToken, Lease, Occupancy, StoreError};
 pub enum ReleaseOutcome {
     /// This holder has it no more: it is free, or with whoever waited next in this process.
     Released,
-    /// It was lost before: nothing was released. What was written since then may have been refused by a fence.
+    /// It was lost before: nothing was released. What was written since then may have been refused by a
+    /// fence.
     LostBefore(Loss),
-    /// Nobody knows whether it was released or had ended before: the store did not answer until the lease has surely
-    /// expired by itself, or said what only a person can mend, after which it is not asked again; or the answer to the release
-    /// was lost and the next one found the lease to be another's; or the thread that renews it is gone. Others may have to
-    /// wait for its ttl.
+    /// Nobody knows whether it was released or had ended before: the store did not answer until the lease has
+    /// surely expired by itself, or said what only a person can mend, after which it is not asked again; or
+    /// the answer to the release was lost and the next one found the lease to be another's; or the thread
+    /// that renews it is gone. Others may have to wait for its ttl.
     Unconfirmed(StoreError),
     /// Of a lock: the same owner has so many more handles, and holds it until the last of them goes.
     StillHeld {

@@ -1,7 +1,7 @@
 //! Everything by which the parts of this crate run at the same time, share, and wait.
 //!
-//! The shell takes it from here and from nowhere else: the crate in `tenure/verify` compiles the same files over
-//! a `sync` and a `clock` of its own, and tries more orders of what happens than a machine ever shows.
+//! The shell takes it from here and from nowhere else: the crate in `tenure/verify` compiles the same files
+//! over a `sync` and a `clock` of its own, and tries more orders of what happens than a machine ever shows.
 
 pub(crate) use std::sync::Mutex;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,8 +48,8 @@ where
     Running: Future<Output = ()>,
 {
     let (tell, told) = blocking::channel();
-    // The runtime is made there, not here and handed over: where no thread is to be had, it would be dropped here, which
-    // panics on a runtime of the caller's.
+    // The runtime is made there, not here and handed over: where no thread is to be had, it would be dropped
+    // here, which panics on a runtime of the caller's.
     std::thread::Builder::new().name(name).spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         match runtime {

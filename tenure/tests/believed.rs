@@ -7,8 +7,8 @@ use tenure::{Leadership, Loss};
 /// Much less than between two renewals.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Waits until a term is lost. Until when it was believed in, as was last said of it, and why no longer: one that is over tells no moment
-/// any more.
+/// Waits until a term is lost. Until when it was believed in, as was last said of it, and why no longer: one
+/// that is over tells no moment any more.
 pub async fn until_lost(leadership: &Leadership) -> (Moment, Loss) {
     let mut until = leadership.until();
     let mut lost = pin!(leadership.lost());

@@ -1,4 +1,5 @@
-//! Claims that a transaction of an earlier term keeps waiting: its leader died in it, and the server has not heard of that.
+//! Claims that a transaction of an earlier term keeps waiting: its leader died in it, and the server has not
+//! heard of that.
 use crate::harness::{Site, soon};
 use std::time::Duration;
 use tenure::contract::Release;
@@ -22,7 +23,8 @@ async fn client() -> Client {
     client
 }
 
-/// The fence in a schema of its own, and its mark claimed by a term that has entered a transaction which nobody ends.
+/// The fence in a schema of its own, and its mark claimed by a term that has entered a transaction which
+/// nobody ends.
 async fn left_open(schema: &str, client: &mut Client, old: &Term) -> PostgresFence {
     let url = format!("{}?schema={schema}", Postgres::shared().await.uri());
     PostgresStore::init(&url).await.unwrap();

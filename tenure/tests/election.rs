@@ -68,7 +68,8 @@ async fn a_leader_that_is_dropped_with_everything_leaves_nothing_held() {
     panic!("no release was made within {PATIENCE_AT_DROP:?}");
 }
 
-/// A task that was aborted lets go of what it has a moment later, on another thread: the process may end with the drop.
+/// A task that was aborted lets go of what it has a moment later, on another thread: the process may end with
+/// the drop.
 #[tokio::test]
 async fn an_election_that_goes_while_its_leadership_is_let_go_of_leaves_nothing_held() {
     /// On a machine that stands still the other thread may come too late.
@@ -92,7 +93,8 @@ async fn an_election_that_goes_while_its_leadership_is_let_go_of_leaves_nothing_
     panic!("it was held whenever the election had gone");
 }
 
-/// As where a function builds it, campaigns, and answers with the leadership alone: its thread may be the runtime's only one.
+/// As where a function builds it, campaigns, and answers with the leadership alone: its thread may be the
+/// runtime's only one.
 #[tokio::test]
 async fn an_election_that_goes_before_its_leadership_does_not_wait_for_it() {
     /// On a machine that stands still one may take as long as if it had waited.
@@ -181,7 +183,8 @@ async fn a_campaign_that_is_dropped_after_it_was_won_and_before_it_looked_leaves
         let mut campaign = Box::pin(election.campaign());
         let looked = tokio::select! {
             biased;
-            // Polled once, which begins the campaign, and never again. A machine that stalls in it has it won already.
+            // Polled once, which begins the campaign, and never again. A machine that stalls in it has it won
+            // already.
             won = &mut campaign => Some(won.unwrap()),
             () = async {} => None,
         };
@@ -219,7 +222,8 @@ async fn a_second_campaign_that_is_dropped_leaves_the_first_alone() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     tokio::select! {
         biased;
-        // Polled once, which begins it, and dropped, mostly before it is refused: the other thread may be as quick.
+        // Polled once, which begins it, and dropped, mostly before it is refused: the other thread may be as
+        // quick.
         refused = election.campaign() => assert!(matches!(refused, Err(CampaignError::Busy(_)))),
         () = async {} => {}
     }
@@ -415,7 +419,8 @@ async fn observers_see_that_a_record_was_removed() {
     soon("the loss", leadership.lost()).await;
 }
 
-/// The release comes after the standby has found the lease held, and before its watch is in place: no watch tells of it.
+/// The release comes after the standby has found the lease held, and before its watch is in place: no watch
+/// tells of it.
 #[tokio::test]
 async fn a_release_that_comes_before_the_watch_wakes_the_standby_all_the_same() {
     let spread = Duration::from_secs(75);

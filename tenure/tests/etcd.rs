@@ -139,7 +139,8 @@ async fn a_cluster_whose_leader_is_killed_or_frozen_costs_no_leadership() {
     etcd.kill(killed);
     assert_still_leads(&leadership, &mut events, timing).await;
     etcd.restart(killed).await.unwrap();
-    // With the next that is frozen, the majority needs the one that has come back: it has caught up when a read by it is answered.
+    // With the next that is frozen, the majority needs the one that has come back: it has caught up when a
+    // read by it is answered.
     let back = connect(&format!("etcd://{}", etcd.address(killed))).await;
     let name = LeaseName::new("job").unwrap();
     eventually_async(Duration::from_secs(20), "it has caught up", || async {

@@ -8,7 +8,8 @@ use tenure_testkit::{Etcd, EtcdOptions, eventually, eventually_async};
 
 const BOUND: Duration = Duration::from_secs(60);
 
-/// Renewed often, so that a full etcd is asked soon; and a renewal may take seconds, which is what a disk may be busy for.
+/// Renewed often, so that a full etcd is asked soon; and a renewal may take seconds, which is what a disk may
+/// be busy for.
 fn timing() -> Timing {
     let options = TimingOptions {
         renew_every: Some(Duration::from_secs(1)),

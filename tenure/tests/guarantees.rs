@@ -1,5 +1,5 @@
-//! GUARANTEES.md, and those of the parts that it names, name a test for every promise; a name that no test has is a promise
-//! without one.
+//! GUARANTEES.md, and those of the parts that it names, name a test for every promise; a name that no test
+//! has is a promise without one.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -79,7 +79,8 @@ struct Tests<'a> {
 }
 
 impl Tests<'_> {
-    /// When the test of this name runs that a promise with this label may mean: where it is about one store, none of another.
+    /// When the test of this name runs that a promise with this label may mean: where it is about one store,
+    /// none of another.
     fn find(&self, label: &str, name: &str) -> Option<Runs> {
         let is_meant = |place: usize| match STORES.iter().position(|(letter, _)| label.starts_with(letter)) {
             Some(of_label) => place == of_label,
@@ -141,7 +142,8 @@ struct Promise<'a> {
     tests: Vec<&'a str>,
 }
 
-/// Every heading of the third rank is one; what is not of this form would be read by nobody, and checked by nothing.
+/// Every heading of the third rank is one; what is not of this form would be read by nobody, and checked by
+/// nothing.
 fn promises(text: &str) -> Vec<Promise<'_>> {
     let mut promises = Vec::<Promise>::new();
     let mut is_in_tests = false;
@@ -324,7 +326,8 @@ fn every_link_to_a_guarantee_leads_to_one() {
     assert!(links > 100, "only {links} links were found");
 }
 
-/// Whether a heading is the one that a link names: by its own anchor, or by its words as sites make anchors of them.
+/// Whether a heading is the one that a link names: by its own anchor, or by its words as sites make anchors
+/// of them.
 fn leads_to(heading: &str, anchor: &str) -> bool {
     let words = heading
         .trim_start_matches(['#', ' '])
@@ -375,7 +378,8 @@ fn every_law_of_the_simulator_stands_with_its_guarantee() {
     }
 }
 
-/// A crate whose tests are one program names its files in `tests/main.rs`; one that it forgot would be no test.
+/// A crate whose tests are one program names its files in `tests/main.rs`; one that it forgot would be no
+/// test.
 #[test]
 fn every_file_of_tests_is_part_of_its_program() {
     let mut programs = Vec::new();

@@ -1,4 +1,5 @@
-//! What Tenure keeps by itself stands beside the users' leases: one of these may have the very name of a slot or a place.
+//! What Tenure keeps by itself stands beside the users' leases: one of these may have the very name of a slot
+//! or a place.
 use crate::harness::{PATIENCE, Site, long_timing, soon};
 use std::time::Duration;
 use tenure::contract::{Acquire, Acquired, Attempt, CandidateId, Lease, Note, Release, Released};
@@ -154,7 +155,8 @@ async fn a_users_lease_behind_more_than_can_be_read_is_not_used() {
     assert_eq!(kept(&store).await, [MANY]);
 }
 
-/// A binary that is older, or newer, must know a record again: else it would neither tell of the term nor use the slot.
+/// A binary that is older, or newer, must know a record again: else it would neither tell of the term nor use
+/// the slot.
 #[tokio::test]
 async fn the_notes_of_other_versions_are_known_again() {
     let site = Site::new();

@@ -63,7 +63,8 @@ async fn a_lock_that_was_won_for_a_future_that_is_not_polled_goes_to_the_next() 
     assert_eq!(late.check(), Ok(late.token()));
 }
 
-/// It is the first in the queue and in the line of its process, waits for the lock itself, and is not polled any more.
+/// It is the first in the queue and in the line of its process, waits for the lock itself, and is not polled
+/// any more.
 #[tokio::test]
 async fn a_turn_of_a_future_that_is_not_polled_holds_up_nobody_for_long() {
     let site = Site::new();
@@ -135,7 +136,8 @@ async fn a_term_that_nobody_takes_up_is_given_back_after_one_ttl() {
     assert!(matches!(leadership.authority(), Authority::Held { .. }));
 }
 
-/// The lock was held for as long as it may be, and its winner has not heard of it: what it is told then is of another.
+/// The lock was held for as long as it may be, and its winner has not heard of it: what it is told then is of
+/// another.
 #[tokio::test]
 async fn a_lock_that_was_over_before_anybody_took_it_up_is_taken_anew() {
     const MAX_HOLD: Duration = Duration::from_secs(4);
@@ -167,8 +169,9 @@ async fn poll_once(mut waiting: Pin<&mut impl Future>) {
     assert!(is_pending.await, "it is held");
 }
 
-/// Who waits looks again when the time is over that the place before it has left, as the store says: by the waiter's own clock,
-/// which stands still here until it is told to go on by just that time. Nothing else wakes it.
+/// Who waits looks again when the time is over that the place before it has left, as the store says: by the
+/// waiter's own clock, which stands still here until it is told to go on by just that time. Nothing else
+/// wakes it.
 #[tokio::test(start_paused = true)]
 async fn a_dead_waiters_place_holds_the_queue_up_for_what_the_store_says_is_left_of_it() {
     // While such a task runs, the clock does not go on by itself.
@@ -238,7 +241,8 @@ fn left_of(candidate: &str, page: &tenure::contract::LeasePage) -> Duration {
     of_candidate.next().expect("it is listed").remaining
 }
 
-/// By the store's clock: nobody has extended the place after one ttl without a poll, so that it is over after two.
+/// By the store's clock: nobody has extended the place after one ttl without a poll, so that it is over after
+/// two.
 #[tokio::test]
 async fn the_place_of_a_waiter_that_is_not_polled_is_extended_for_one_ttl_at_most() {
     let site = Site::new();

@@ -69,7 +69,8 @@ async fn names_whose_release_hangs_keep_no_other_lock_waiting() {
     }
 }
 
-/// The last would come to its one look after as many time-outs as there are slices of those that are begun at once.
+/// The last would come to its one look after as many time-outs as there are slices of those that are begun at
+/// once.
 #[tokio::test]
 async fn looks_at_a_store_that_answers_no_attempt_end_without_each_being_begun() {
     for tag in [None, Some("billing")] {
@@ -287,7 +288,8 @@ fn wanted_at_once(site: &Site, names: u32) -> (Arc<Counting>, Arc<LockManager>, 
     (store, manager, waiting)
 }
 
-/// Sent all at once, the last requests would be given up before the store comes to them, and be sent again, for ever.
+/// Sent all at once, the last requests would be given up before the store comes to them, and be sent again,
+/// for ever.
 #[tokio::test]
 async fn whoever_wants_many_locks_at_once_sends_the_store_a_few_requests_at_a_time() {
     const NAMES: u32 = 200;

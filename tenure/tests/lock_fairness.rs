@@ -43,8 +43,8 @@ async fn wait_until_left(site: &Site, candidate: &str) {
     eventually_async(PATIENCE, "the place is given back", left).await;
 }
 
-/// Each asks again as soon as it has released, and releases when whoever wants it again stands in the queue: then every one of
-/// them has its turn before anybody has another.
+/// Each asks again as soon as it has released, and releases when whoever wants it again stands in the queue:
+/// then every one of them has its turn before anybody has another.
 #[tokio::test]
 async fn no_process_is_overtaken_twice_by_another() {
     const MANAGERS: usize = 5;
@@ -103,8 +103,8 @@ async fn wait_until_queued_again(site: &Site, manager: usize, times: u64) {
     eventually_async(PATIENCE, "a place in the queue", queued).await;
 }
 
-/// How many of one process go before one of another who came to the queue after the first of them; each has the lock for as long as
-/// is said.
+/// How many of one process go before one of another who came to the queue after the first of them; each has
+/// the lock for as long as is said.
 async fn went_before_another(held_for: &[Duration]) -> usize {
     let site = Site::in_memory();
     let (first, other) = (fair(&site, "first"), fair(&site, "other"));
@@ -139,7 +139,8 @@ async fn went_before_another(held_for: &[Duration]) -> usize {
     }));
     wait_until_queued(&site, "other").await;
     drop(before_all);
-    // Else the lock may be free when the first of them asks, and be given back before the second has come after it.
+    // Else the lock may be free when the first of them asks, and be given back before the second has come
+    // after it.
     let lock = Scope::Name(LeaseName::new("a").unwrap());
     let waits = || async { store.ends.lock().unwrap().contains(&lock) };
     eventually_async(PATIENCE, "the first waits for the lock", waits).await;
@@ -172,8 +173,8 @@ async fn waiters_of_one_process_share_its_turn_and_no_more_than_nine() {
     );
 }
 
-/// Who has it within the first milliseconds of a turn counts for nothing: eight more go. A slow machine may have no second one
-/// who does, but not every time.
+/// Who has it within the first milliseconds of a turn counts for nothing: eight more go. A slow machine may
+/// have no second one who does, but not every time.
 #[tokio::test]
 async fn those_who_keep_the_lock_for_a_moment_do_not_use_their_process_s_turn_up() {
     const TRIES_MAX: u32 = 20;
@@ -194,7 +195,8 @@ async fn those_who_keep_the_lock_for_a_moment_do_not_use_their_process_s_turn_up
     panic!("no more than nine in a turn, {TRIES_MAX} times");
 }
 
-/// Tasks of one process that wait in this order; each tells that it has the lock, and keeps it until the gate lets it through.
+/// Tasks of one process that wait in this order; each tells that it has the lock, and keeps it until the gate
+/// lets it through.
 fn waiters(
     manager: &Arc<LockManager>,
     numbers: Range<usize>,
@@ -220,8 +222,8 @@ async fn until_so_many_had_it(story: &Story, takers: usize) {
     eventually_async(Duration::from_secs(20), "they have the lock", had_it).await;
 }
 
-/// Who has it has left the queue: were another of its process to enter it now, a second turn would come before whoever arrives
-/// in the first.
+/// Who has it has left the queue: were another of its process to enter it now, a second turn would come
+/// before whoever arrives in the first.
 #[tokio::test]
 async fn whoever_comes_in_a_turn_waits_for_the_rest_of_it_and_for_no_more() {
     const WAITERS: usize = 40;
@@ -254,7 +256,8 @@ async fn whoever_comes_in_a_turn_waits_for_the_rest_of_it_and_for_no_more() {
     );
 }
 
-/// Some are called along while others come, turns end in the middle of those who follow: each keeps its number.
+/// Some are called along while others come, turns end in the middle of those who follow: each keeps its
+/// number.
 #[tokio::test]
 async fn those_of_one_process_have_their_turns_in_the_order_in_which_they_came() {
     const WAITERS: usize = 30;
@@ -270,8 +273,8 @@ async fn those_of_one_process_have_their_turns_in_the_order_in_which_they_came()
         tasks.extend(waiters(&many, number..number + 1, &gate, &story));
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // The last of the first turn has it for long enough for the next turn to begin behind it, in the middle of what may be
-    // handed on in a row: not all who are called along then get it.
+    // The last of the first turn has it for long enough for the next turn to begin behind it, in the middle
+    // of what may be handed on in a row: not all who are called along then get it.
     gate.add_permits(3);
     until_so_many_had_it(&story, 4).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -284,8 +287,8 @@ async fn those_of_one_process_have_their_turns_in_the_order_in_which_they_came()
     assert_eq!(order, (0..WAITERS).collect::<Vec<_>>());
 }
 
-/// Each has it so briefly that those called by one who has it and those called by one who follows are under way together, on
-/// several threads.
+/// Each has it so briefly that those called by one who has it and those called by one who follows are under
+/// way together, on several threads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn those_of_one_process_keep_their_order_where_each_has_the_lock_for_a_moment() {
     const WAITERS: usize = 60;
@@ -388,7 +391,8 @@ async fn a_dead_waiter_holds_the_queue_up_for_its_ttl_at_most() {
     assert!(took < ttl + LONG_BEFORE, "{took:?}");
 }
 
-/// How long a lock may be held is no bound on how long one may wait for it: the place in the queue stays what it was.
+/// How long a lock may be held is no bound on how long one may wait for it: the place in the queue stays what
+/// it was.
 #[tokio::test]
 async fn who_waits_longer_than_a_lock_may_be_held_keeps_its_place() {
     const MAX_HOLD: Duration = Duration::from_secs(1);

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tenure::LockManager;
 use tokio::task::JoinSet;
 
-/// Of one process, each with a lock of its own: so many that the manager always has another of their messages to read.
+/// Of one process, each with a lock of its own: so many that the manager always has another of their messages
+/// to read.
 const BUSY: u64 = 512;
 
-/// So many may have theirs before whoever waits: what the release, the watch and the attempt take on a loaded machine.
+/// So many may have theirs before whoever waits: what the release, the watch and the attempt take on a loaded
+/// machine.
 const TURNS_MAX: u64 = 2 * BUSY;
 
 const RELEASES: u32 = 12;

@@ -101,7 +101,8 @@ async fn a_lock_that_is_kept_for_a_moment_is_handed_on_more_often() {
     panic!("released after every eight hand-overs, {TRIES_MAX} times");
 }
 
-/// Whose it is was looked at by the first of them, and after each release by the next: another application may have come between.
+/// Whose it is was looked at by the first of them, and after each release by the next: another application
+/// may have come between.
 #[tokio::test]
 async fn a_lock_that_is_handed_on_is_not_looked_at_again_for_its_owner_tag() {
     let site = Site::in_memory();
@@ -371,13 +372,15 @@ impl Watch for LateWatch {
     }
 }
 
-/// A process that asks again and again has the lock in rows: another that asks once has it before long, though each release
-/// wakes it later than those who are awake.
+/// A process that asks again and again has the lock in rows: another that asks once has it before long,
+/// though each release wakes it later than those who are awake.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_wants_the_lock_again_and_again_lets_others_have_it() {
-    /// It stands back after the first row, the third, the seventh, and so on: this is the eighth time, and all before were in vain.
+    /// It stands back after the first row, the third, the seventh, and so on: this is the eighth time, and
+    /// all before were in vain.
     const RELEASES_MAX: u32 = 128;
-    /// Of so many turns three are had in time: each time it stands back for milliseconds, in which a busy machine may not wake another.
+    /// Of so many turns three are had in time: each time it stands back for milliseconds, in which a busy
+    /// machine may not wake another.
     const TURNS_MAX: usize = 20;
     let site = Site::in_memory();
     let (store, manager) = counted(&site);

@@ -1,4 +1,5 @@
-//! The watch of the place before, which a process keeps from turn to turn: what becomes of one that is of no use any more.
+//! The watch of the place before, which a process keeps from turn to turn: what becomes of one that is of no
+//! use any more.
 use crate::harness::told::pushing;
 use crate::harness::{Site, pass_on, soon};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,7 +21,8 @@ enum End {
     TakesItsReaderAlong,
 }
 
-/// A real store of whose watches of places the first ends when the test says so, and the one that follows it begins never where that broke.
+/// A real store of whose watches of places the first ends when the test says so, and the one that follows it
+/// begins never where that broke.
 struct Ending {
     inner: SharedStore,
     how: End,
@@ -146,7 +148,8 @@ async fn has_had(manager: Arc<LockManager>) {
     assert_eq!(lock.release().await, ReleaseOutcome::Released);
 }
 
-/// It broke while the turn that left it waited for the lock: what is done in its place comes ever more seldom.
+/// It broke while the turn that left it waited for the lock: what is done in its place comes ever more
+/// seldom.
 #[tokio::test]
 async fn a_watch_that_broke_while_it_was_kept_is_not_taken_by_the_next_turn() {
     let site = Site::new();

@@ -14,7 +14,8 @@ use tokio::time::{Instant, sleep};
 /// How often a machine may stand still where it must not.
 const ROUNDS_MAX: u32 = 5;
 
-/// With no time at all there is one look, and a store that needs longer than somebody is patient is no reason to refuse.
+/// With no time at all there is one look, and a store that needs longer than somebody is patient is no reason
+/// to refuse.
 #[tokio::test]
 async fn a_free_lock_is_had_with_no_patience_and_one_that_is_held_is_not() {
     let site = Site::in_memory();
@@ -48,7 +49,8 @@ async fn a_free_lock_is_had_with_no_patience_and_one_that_is_held_is_not() {
     }
 }
 
-/// A look in order, or at whose the name is, takes two requests, each of which is answered within its own time.
+/// A look in order, or at whose the name is, takes two requests, each of which is answered within its own
+/// time.
 #[tokio::test]
 async fn a_look_of_two_requests_is_made_though_both_take_longer_than_one_may() {
     let timing = LockTimingOptions::new(Duration::from_secs(100)).check().unwrap();
@@ -115,7 +117,8 @@ async fn a_wait_in_order_ends_where_nobody_may_list_who_waits() {
     }
 }
 
-/// Nobody asks for a lock that one of this process has: a store that was asked nothing for so long is not silent.
+/// Nobody asks for a lock that one of this process has: a store that was asked nothing for so long is not
+/// silent.
 #[tokio::test]
 async fn a_patience_that_ends_while_a_lock_is_handed_on_tells_of_no_outage() {
     let site = Site::in_memory();

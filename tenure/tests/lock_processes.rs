@@ -12,8 +12,8 @@ const FILE: &str = "TENURE_TEST_LOCKS_FILE";
 const TTL: &str = "TENURE_TEST_LOCKS_TTL_MS";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// That of a child that is killed, and of who waits for its lock. Those who are late by seconds are still late by less than another
-/// ttl.
+/// That of a child that is killed, and of who waits for its lock. Those who are late by seconds are still
+/// late by less than another ttl.
 fn slow_timing() -> LockTiming {
     LockTimingOptions::new(Duration::from_secs(15)).check().unwrap()
 }

@@ -10,7 +10,8 @@ use tenure_testkit::{ReplicaSet, Size, eventually_async};
 use tokio::sync::broadcast::Receiver;
 use tokio::task::JoinSet;
 
-/// So many are released in a few seconds, and as many requests at once would take every connection for longer than the ttl.
+/// So many are released in a few seconds, and as many requests at once would take every connection for longer
+/// than the ttl.
 const DROPPED: u64 = 2_000;
 const KEPT: u64 = 200;
 const TTL: Duration = Duration::from_secs(15);
@@ -24,7 +25,8 @@ async fn take(manager: &Arc<LockManager>, kind: &str, locks: u64) -> Vec<Lock> {
     taking.join_all().await
 }
 
-/// How many extensions have failed meanwhile. The channel keeps the latest events; those it has dropped count as none.
+/// How many extensions have failed meanwhile. The channel keeps the latest events; those it has dropped count
+/// as none.
 fn failures(events: &mut Receiver<Event>) -> usize {
     use tokio::sync::broadcast::error::TryRecvError;
     let mut failed = 0;
@@ -52,8 +54,8 @@ async fn thousands_dropped_at_once_are_given_back_and_cost_no_lock_that_is_kept(
     let leases = client.database("tenure").collection::<Document>("job_leases");
     let leases = &leases;
     let mut failed = 0;
-    // Not what has only expired, as on a slow machine a part does before its turn comes. Of requests that are all under way at once
-    // nearly none is answered in time.
+    // Not what has only expired, as on a slow machine a part does before its turn comes. Of requests that are
+    // all under way at once nearly none is answered in time.
     eventually_async(2 * TTL, "most that were dropped are given back", || {
         failed += failures(&mut events);
         async move {

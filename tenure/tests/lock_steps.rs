@@ -102,8 +102,8 @@ async fn lock_and_release(manager: &LockManager, times: usize) {
     }
 }
 
-/// Until there was one that took a lock here and one that gave it back here. However slow the machine is: of 200 that ask, some that
-/// lock and mostly some that release are to find out whether it still is.
+/// Until there was one that took a lock here and one that gave it back here. However slow the machine is: of
+/// 200 that ask, some that lock and mostly some that release are to find out whether it still is.
 async fn lock_and_release_until_both_were_here(store: &Arc<Told>) {
     let manager = manager(store, long_lock_timing());
     for hundreds in 1..=10 {
@@ -211,7 +211,8 @@ impl LeaseStore for Crowded {
     }
 }
 
-/// It has no runtime, whose tasks have a budget that would end it: its thread would be kept for as long as others ask.
+/// It has no runtime, whose tasks have a budget that would end it: its thread would be kept for as long as
+/// others ask.
 #[test]
 fn whoever_asks_leaves_to_the_thread_what_others_ask_for_meanwhile() {
     let site = Site::new();
@@ -361,7 +362,8 @@ async fn a_panic_in_a_step_ends_the_driver_and_all_that_it_holds_but_not_whoever
     ));
 }
 
-/// The step is taken by whoever gives back, with a subscriber that panics; one that the thread takes meets none, and releases.
+/// The step is taken by whoever gives back, with a subscriber that panics; one that the thread takes meets
+/// none, and releases.
 async fn until_its_driver_ends<Giving: Future<Output = ReleaseOutcome>>(
     give_back: impl AsyncFn(usize) -> Giving,
 ) {

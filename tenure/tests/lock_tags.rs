@@ -27,7 +27,8 @@ async fn a_name_that_two_applications_share_is_refused_by_their_tags() {
     assert!(matches!(refusal, LockError::OtherApplication { .. }), "{refusal}");
 }
 
-/// To refuse it only after it was taken would make the intruder the one who held it last, and its next try would be let in.
+/// To refuse it only after it was taken would make the intruder the one who held it last, and its next try
+/// would be let in.
 #[tokio::test]
 async fn an_intruder_is_refused_every_time_and_the_owner_keeps_its_name() {
     let site = Site::new();

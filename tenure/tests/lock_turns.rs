@@ -1,4 +1,5 @@
-//! Those of one process who wait in its turn: when they leave it, and that they keep it for as long as they wait.
+//! Those of one process who wait in its turn: when they leave it, and that they keep it for as long as they
+//! wait.
 use crate::harness::counting::Counting;
 use crate::harness::{Site, long_lock_timing, soon};
 use std::future::poll_fn;
@@ -79,7 +80,8 @@ async fn those_who_followed_one_that_leaves_enter_the_queue_behind_all_others() 
     }
 }
 
-/// Both tell that they are polled. Else the place would be lost, or others of the process would enter the queue meanwhile.
+/// Both tell that they are polled. Else the place would be lost, or others of the process would enter the
+/// queue meanwhile.
 #[tokio::test]
 async fn who_waits_for_a_lock_for_longer_than_a_ttl_keeps_the_turn_and_so_does_who_follows() {
     let site = Site::new();
@@ -113,7 +115,8 @@ async fn who_waits_for_a_lock_for_longer_than_a_ttl_keeps_the_turn_and_so_does_w
     }
 }
 
-/// It is gone when another of its process has the turn, and its own end is no news to those who stand behind that one.
+/// It is gone when another of its process has the turn, and its own end is no news to those who stand behind
+/// that one.
 #[tokio::test]
 async fn one_who_was_passed_over_and_leaves_does_not_end_the_turn_of_the_next() {
     let site = Site::new();

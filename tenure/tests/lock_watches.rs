@@ -59,7 +59,8 @@ fn builder(store: SharedStore, candidate: &str) -> LockManagerBuilder {
         .timing(LockTimingOptions::new(TTL).check().unwrap())
 }
 
-/// A lock that is handed on within another process wakes nobody here, but whoever leads is to hear of its successor.
+/// A lock that is handed on within another process wakes nobody here, but whoever leads is to hear of its
+/// successor.
 #[tokio::test]
 async fn who_waits_for_a_lock_watches_for_its_end_and_who_campaigns_for_everything() {
     let site = Site::new();
@@ -249,7 +250,8 @@ async fn the_watch_of_one_who_waits_no_longer_is_ended() {
     }
 }
 
-/// Else each of a few watches that break together would have all looked at that anybody waits for, watched or not.
+/// Else each of a few watches that break together would have all looked at that anybody waits for, watched or
+/// not.
 #[tokio::test]
 async fn a_gap_in_the_watch_of_one_lock_has_no_other_looked_at() {
     let site = Site::new();

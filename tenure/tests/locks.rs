@@ -398,13 +398,15 @@ async fn a_name_that_is_none_is_refused() {
     assert!(message.to_string().contains("owner tag"), "{message}");
 }
 
-/// The request of a dropped attempt reaches the store only after the attempt was given up: then it is too late to look.
+/// The request of a dropped attempt reaches the store only after the attempt was given up: then it is too
+/// late to look.
 #[tokio::test]
 async fn what_a_dropped_attempt_takes_later_is_given_back() {
     let site = Site::new();
     let store = Arc::new(Counting::new(site.store()));
     store.acquires.forget_permits(Semaphore::MAX_PERMITS);
-    // The driver waits for the request's answer: for 30 s with this ttl, so that a machine that stands still does not drop it.
+    // The driver waits for the request's answer: for 30 s with this ttl, so that a machine that stands still
+    // does not drop it.
     let timing = LockTimingOptions::new(Duration::from_secs(300));
     let manager = LockManager::builder(store.clone())
         .timing(timing.check().unwrap())

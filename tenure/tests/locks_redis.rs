@@ -45,7 +45,8 @@ async fn short(server: &RedisServer, candidate: &str) -> LockManagerBuilder {
     builder.timing(timing).candidate(candidate)
 }
 
-/// Longer than what a lock in it has to meet, several request time-outs and a renewal, and than a machine stands still before that.
+/// Longer than what a lock in it has to meet, several request time-outs and a renewal, and than a machine
+/// stands still before that.
 const A_WHILE: Duration = Duration::from_secs(15);
 
 fn of_the_store(outcome: Result<Lock, LockError>) {

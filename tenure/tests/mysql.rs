@@ -32,8 +32,8 @@ fn election(store: SharedStore, candidate: &str, timing: Timing) -> Election {
         .unwrap()
 }
 
-/// A restart of the server, and a cut of every connection, cost no leadership: each is replaced in time, and the watch of
-/// who waits, too.
+/// A restart of the server, and a cut of every connection, cost no leadership: each is replaced in time, and
+/// the watch of who waits, too.
 #[tokio::test]
 async fn a_restarted_mysql_and_cut_connections_cost_no_leadership() {
     let mut server = Mariadb::start().await.unwrap();
@@ -100,8 +100,8 @@ async fn a_standby_on_mysql_is_woken_by_a_release() {
     assert!(next > token);
 }
 
-/// Nothing says that the connection is gone: the holder counts from before it sent, and stops by itself before the standby has
-/// the lease.
+/// Nothing says that the connection is gone: the holder counts from before it sent, and stops by itself
+/// before the standby has the lease.
 #[tokio::test]
 async fn a_silent_mysql_ends_the_term_at_its_deadline_and_the_standby_takes_over() {
     let server = Mariadb::shared().await;

@@ -107,7 +107,8 @@ async fn a_release_in_nats_wakes_the_standby_long_before_the_lease_would_end() {
     assert!(when < until, "the standby waited for the lease to run out");
 }
 
-/// A standby that watches sees the last renewal when it is written: it takes over one ttl after it, and not two.
+/// A standby that watches sees the last renewal when it is written: it takes over one ttl after it, and not
+/// two.
 #[tokio::test]
 async fn a_watching_standby_takes_over_one_ttl_after_the_last_renewal() {
     let (_server, proxy, leader, standby) = behind_a_proxy().await;

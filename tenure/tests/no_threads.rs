@@ -1,4 +1,5 @@
-//! A machine that gives no thread: whoever builds an election or a manager is told, on a runtime of his own, too.
+//! A machine that gives no thread: whoever builds an election or a manager is told, on a runtime of his own,
+//! too.
 use crate::harness::Site;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;

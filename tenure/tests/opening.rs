@@ -97,7 +97,8 @@ async fn a_store_that_stays_away_is_tried_ever_less_often_until_the_patience_is_
     assert_eq!(error.fault, Fault::Unreachable);
     assert_eq!(error.message, "nobody answers; gave up after 60.0s");
     assert_eq!(began.elapsed().as_secs(), MINUTE.as_secs());
-    // Pauses of 0.5, 1, 2, 4 and then 5 s, each longer by half a second at most: of them 13 or 14 fit, and one that is cut short.
+    // Pauses of 0.5, 1, 2, 4 and then 5 s, each longer by half a second at most: of them 13 or 14 fit, and
+    // one that is cut short.
     let attempts = attempts.load(Ordering::SeqCst);
     assert!((15..=16).contains(&attempts), "{attempts} attempts");
 }

@@ -1,5 +1,5 @@
-//! Leading while the members of a cluster are cut from each other, and each of them answers its clients as ever: a primary of before
-//! serves the one who leads by it, while the others elect another.
+//! Leading while the members of a cluster are cut from each other, and each of them answers its clients as
+//! ever: a primary of before serves the one who leads by it, while the others elect another.
 use crate::believed::until_lost;
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
@@ -94,7 +94,8 @@ struct Cluster {
     beside: Side,
     /// Reaches all of them.
     all: Side,
-    /// By which whoever was beside the primary is answered when it heals: the same, where a member hands on to who leads now.
+    /// By which whoever was beside the primary is answered when it heals: the same, where a member hands on
+    /// to who leads now.
     healed: Side,
     ttl: Ttl,
     /// They run as long as this lives.
@@ -132,8 +133,9 @@ async fn claims_and_writes(side: &Side, term: &Term) {
     eventually_async(PATIENCE, "the write", || side.data.write(term)).await;
 }
 
-/// Whoever leads by a primary that is cut off believes until its deadline, and no longer; who reaches the others leads after that, with
-/// a greater token. What it was confirmed stays when the two sides meet, and the old term is refused by both.
+/// Whoever leads by a primary that is cut off believes until its deadline, and no longer; who reaches the
+/// others leads after that, with a greater token. What it was confirmed stays when the two sides meet, and
+/// the old term is refused by both.
 async fn one_leads_at_a_time(cluster: Cluster, cut: Cut) {
     let (beside, all, healed) = (&cluster.beside, &cluster.all, &cluster.healed);
     let job = LeaseName::new("job").unwrap();
@@ -214,7 +216,8 @@ async fn one_leads_at_a_time(cluster: Cluster, cut: Cut) {
     assert!(third.token() > new.token, "{cut:?}: the token did not rise");
 }
 
-/// A leader whose primary is cut off for less than its term goes on: its deadline passes, and it has been renewed.
+/// A leader whose primary is cut off for less than its term goes on: its deadline passes, and it has been
+/// renewed.
 async fn goes_on_when_it_heals(cluster: &Cluster, side: &Side) {
     let ttl = Ttl::from_secs(40).unwrap();
     let leader = election(&side.store, "leader", ttl);
@@ -393,7 +396,8 @@ async fn a_leader_whose_primary_of_mongodb_is_cut_off_for_less_than_its_term_goe
     }
 }
 
-/// A primary of sentinels confirms alone, so that two believe, one on each side; the tokens rise, and a fence elsewhere admits the later.
+/// A primary of sentinels confirms alone, so that two believe, one on each side; the tokens rise, and a fence
+/// elsewhere admits the later.
 #[tokio::test]
 async fn two_may_believe_while_the_primary_of_sentinels_is_cut_off_and_a_fence_elsewhere_admits_the_later() {
     let Some(network) = Network::unless_left_out() else {

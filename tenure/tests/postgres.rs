@@ -68,8 +68,8 @@ async fn a_restarted_postgres_and_cut_connections_cost_no_leadership() {
     campaign.abort();
 }
 
-/// The primary answers late once, and the next connection begins with another host. Nobody is left at any of these, which
-/// is found out of all of them within a moment.
+/// The primary answers late once, and the next connection begins with another host. Nobody is left at any of
+/// these, which is found out of all of them within a moment.
 #[tokio::test]
 async fn a_late_answer_of_postgres_beside_hosts_that_have_vanished_costs_no_leadership() {
     let server = Postgres::start().await.unwrap();
@@ -143,8 +143,8 @@ async fn a_release_wakes_a_standby_through_postgres_also_after_a_cut() {
     assert!(next > token);
 }
 
-/// Nothing says that the connection is gone: the holder counts from before it sent, and stops by itself before the standby has
-/// the lease.
+/// Nothing says that the connection is gone: the holder counts from before it sent, and stops by itself
+/// before the standby has the lease.
 #[tokio::test]
 async fn a_silent_postgres_ends_the_term_at_its_deadline_and_the_standby_takes_over() {
     let server = Postgres::shared().await;

@@ -1,5 +1,5 @@
-//! Who was let in once, and is refused for a while: as where a directory behind the store is away, or a password is changed in the store
-//! before it is changed where candidates have it from.
+//! Who was let in once, and is refused for a while: as where a directory behind the store is away, or a
+//! password is changed in the store before it is changed where candidates have it from.
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::contract::Fault;
@@ -41,7 +41,8 @@ fn is_refused_login(event: &Event) -> bool {
     matches!(event, Event::AttemptFailed { error, .. } if error.fault == Fault::Unauthenticated)
 }
 
-/// All are refused, the leader until its term has ended: both stay candidates, say why they wait, and lead when they are let in.
+/// All are refused, the leader until its term has ended: both stay candidates, say why they wait, and lead
+/// when they are let in.
 async fn candidates_outlast_it(
     stores: [SharedStore; 2],
     refuse: impl AsyncFnOnce(),

@@ -1,6 +1,7 @@
 //! What a user must be able to name without the crate of the core: whatever a public signature says.
 //!
-//! Left out are the words of stores: who writes one takes them from `tenure::contract`, and nobody else says them.
+//! Left out are the words of stores: who writes one takes them from `tenure::contract`, and nobody else says
+//! them.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

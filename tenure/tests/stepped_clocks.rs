@@ -1,4 +1,5 @@
-//! A server's clock is set, within what the timing allows for: with every store that goes by its server's clock.
+//! A server's clock is set, within what the timing allows for: with every store that goes by its server's
+//! clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +20,9 @@ async fn connected<S: LeaseStore + 'static>(
     Arc::new(soon("connecting", connecting).await.unwrap())
 }
 
-/// The server's clock jumps ahead by as much as the timing allows for, while the leader cannot be reached: whoever takes
-/// the lease at the first moment at which the server gives it away finds that the leader has stopped believing.
+/// The server's clock jumps ahead by as much as the timing allows for, while the leader cannot be reached:
+/// whoever takes the lease at the first moment at which the server gives it away finds that the leader has
+/// stopped believing.
 ///
 /// `ours` goes through the proxy, and `theirs` does not.
 async fn a_step_within_the_allowance_makes_no_two_leaders(
@@ -51,7 +53,8 @@ async fn a_step_within_the_allowance_makes_no_two_leaders(
     };
     let stolen = soon("the lease is given away", async {
         loop {
-            // A request that a server was too slow for is asked again: what it has granted is told again, and as the same term.
+            // A request that a server was too slow for is asked again: what it has granted is told again, and
+            // as the same term.
             if let Ok(Acquired::Granted(grant)) = theirs.acquire(&request).await {
                 return grant;
             }

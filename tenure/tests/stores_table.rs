@@ -196,8 +196,8 @@ async fn mysql() -> Row {
     .await
 }
 
-/// The two kinds of etcd. The tests' server is one of them; the row of the other is compared where `TESTKIT_ETCD` is such a one, as
-/// in `.ci/other-servers`.
+/// The two kinds of etcd. The tests' server is one of them; the row of the other is compared where
+/// `TESTKIT_ETCD` is such a one, as in `.ci/other-servers`.
 const ETCD: [&str; 2] = [
     "etcd 3.4.31, 3.5.13 or later",
     "etcd before 3.4.31 or 3.5.13, as Debian 12 has it",
@@ -225,7 +225,8 @@ async fn etcd() -> Row {
     }
 }
 
-/// The lines of a table for these rows. Of the two kinds of etcd, that of the other than runs is as it was `written` under this head.
+/// The lines of a table for these rows. Of the two kinds of etcd, that of the other than runs is as it was
+/// `written` under this head.
 fn lines(rows: &[Row], head: &str, written: &str, line: fn(&Row) -> String) -> String {
     let written = written.split_once(head).map_or("", |(_, rest)| rest);
     let of_other_etcd = |set_up: &str| {

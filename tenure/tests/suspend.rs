@@ -1,5 +1,5 @@
-//! Terms are counted on the clock that goes on while the machine sleeps. No machine sleeps here: a namespace puts that clock
-//! ahead of the one that stands still then, as a sleep would have.
+//! Terms are counted on the clock that goes on while the machine sleeps. No machine sleeps here: a namespace
+//! puts that clock ahead of the one that stands still then, as a sleep would have.
 use rustix::time::{ClockId, clock_gettime};
 use std::process::Command;
 use std::time::Duration;

@@ -62,7 +62,8 @@ async fn two_elections_record_what_replays_and_one_believes_at_a_time() {
 /// How long closing waits for the disk.
 const PATIENCE_AT_END: Duration = Duration::from_secs(1);
 
-/// All is written when it has been closed; only where that took its whole patience, on a machine that stood still, a little later.
+/// All is written when it has been closed; only where that took its whole patience, on a machine that stood
+/// still, a little later.
 async fn close(election: &Election, is_written: impl Fn() -> bool) {
     let began = Instant::now();
     soon("the end", election.close()).await;

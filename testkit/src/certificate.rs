@@ -2,7 +2,8 @@
 
 use crate::ScratchDir;
 
-/// A certificate for the name `localhost` alone, and no address, that nobody else has signed, and its key, in PEM files.
+/// A certificate for the name `localhost` alone, and no address, that nobody else has signed, and its key, in
+/// PEM files.
 pub struct SelfSigned {
     /// The certificate's file, which is its own root as well.
     pub file: String,

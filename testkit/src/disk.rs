@@ -6,11 +6,12 @@ use std::thread;
 /// What the kernel answers instead of syncing: the number of `EIO`, the same on every Linux.
 const IO_ERROR: u32 = 5;
 
-/// Runs `work` on a thread of its own for which, and for whose threads, every `fsync` and `fdatasync` of a file fails with
-/// an error of the disk; all other calls are as ever, and so is every other thread of the process.
+/// Runs `work` on a thread of its own for which, and for whose threads, every `fsync` and `fdatasync` of a
+/// file fails with an error of the disk; all other calls are as ever, and so is every other thread of the
+/// process.
 ///
-/// What is promised to be on disk can be told from what is only with the kernel in this way: the one cannot be
-/// had on such a disk, and the other can. A panic of `work` goes on in the caller.
+/// What is promised to be on disk can be told from what is only with the kernel in this way: the one cannot
+/// be had on such a disk, and the other can. A panic of `work` goes on in the caller.
 ///
 /// # Panics
 /// Where the kernel has no `seccomp`, or the machine is of an architecture that is not known here.

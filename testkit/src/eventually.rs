@@ -45,8 +45,8 @@ impl<T, E: Display> Attempt for Result<T, E> {
 /// Looks again and again until `look` succeeds, and returns its value.
 ///
 /// # Panics
-/// When it did not succeed within `timeout`. The message holds `what` and the last finding. At least one look is
-/// taken after the time is over, so that a machine that stalled between two looks does not fail a test.
+/// When it did not succeed within `timeout`. The message holds `what` and the last finding. At least one look
+/// is taken after the time is over, so that a machine that stalled between two looks does not fail a test.
 #[track_caller]
 pub fn eventually<A: Attempt>(timeout: Duration, what: &str, mut look: impl FnMut() -> A) -> A::Value {
     let start = Instant::now();
@@ -86,7 +86,8 @@ where
     }
 }
 
-/// Plays a scenario that a machine may be too slow for, until one round has shown what it is about: then it answers `true`.
+/// Plays a scenario that a machine may be too slow for, until one round has shown what it is about: then it
+/// answers `true`.
 ///
 /// # Panics
 /// If none of so many rounds has: with `why`.
@@ -129,5 +130,6 @@ where
     }
 }
 
-/// Pause between two looks: short against every bound in use, long enough to leave the processor to the others.
+/// Pause between two looks: short against every bound in use, long enough to leave the processor to the
+/// others.
 const PAUSE: Duration = Duration::from_millis(20);

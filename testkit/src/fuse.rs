@@ -1,7 +1,7 @@
 //! A file system that a program serves (FUSE): this one.
 //!
-//! It has one empty file, of which it tells what `stat` and `statfs` ask. That is all that is looked at before a file is opened; it
-//! opens none. Numbers and layouts are the kernel's, of `linux/fuse.h`.
+//! It has one empty file, of which it tells what `stat` and `statfs` ask. That is all that is looked at
+//! before a file is opened; it opens none. Numbers and layouts are the kernel's, of `linux/fuse.h`.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -32,8 +32,8 @@ const FILE: u64 = 2;
 const NO_SUCH_FILE: i32 = 2;
 const NOT_PERMITTED: i32 = 13;
 
-/// Mounts it at `directory`, with one file of this name, for as long as this process runs: in namespaces of its own, so that it is
-/// gone with them.
+/// Mounts it at `directory`, with one file of this name, for as long as this process runs: in namespaces of
+/// its own, so that it is gone with them.
 ///
 /// # Panics
 /// Where the kernel has no FUSE, or the process may not mount.

@@ -8,8 +8,8 @@ pub const FETCH_COMMAND: &str = "cargo run -p tenure-testkit --bin testkit -- fe
 
 /// The folder of installed servers, `target/servers`.
 ///
-/// `CARGO_TARGET_DIR` is honoured; a relative one counts from the workspace's root, as tests run in the folder of
-/// their package and `cargo` in the folder of its caller.
+/// `CARGO_TARGET_DIR` is honoured; a relative one counts from the workspace's root, as tests run in the
+/// folder of their package and `cargo` in the folder of its caller.
 #[must_use]
 pub fn servers_dir() -> PathBuf {
     let root = workspace_root();

@@ -1,7 +1,8 @@
 //! Real servers, real processes and real faults for Tenure's tests and examples.
 //!
-//! Nothing here is a simulation: a test that needs MongoDB gets a `mongod` of its own on a free loopback port,
-//! and whatever a test starts is killed with the test, also when it panics and also when it is killed itself.
+//! Nothing here is a simulation: a test that needs MongoDB gets a `mongod` of its own on a free loopback
+//! port, and whatever a test starts is killed with the test, also when it panics and also when it is killed
+//! itself.
 //!
 //! | Need | Use |
 //! |---|---|
@@ -29,13 +30,14 @@
 //!
 //! # Installing the servers
 //!
-//! `cargo run -p tenure-testkit --bin testkit -- fetch`, once, see [`fetch`]. A test that misses a server fails
-//! and names that command. It never passes by skipping.
+//! `cargo run -p tenure-testkit --bin testkit -- fetch`, once, see [`fetch`]. A test that misses a server
+//! fails and names that command. It never passes by skipping.
 //!
 //! # Sync and async
 //!
-//! Talking to a server is `async`, and works on any executor, since it runs on a runtime of the kit. From code
-//! without an executor, use [`block_on`]. Everything else (killing, freezing, files, ports) is plain code.
+//! Talking to a server is `async`, and works on any executor, since it runs on a runtime of the kit. From
+//! code without an executor, use [`block_on`]. Everything else (killing, freezing, files, ports) is plain
+//! code.
 //!
 //! Linux only: the guards lean on the parent-death signal and on `/proc`.
 

@@ -14,12 +14,13 @@ use crate::layout::is_left_out;
 use crate::process::spawn_child;
 use crate::servers::nft_command;
 
-/// What is between servers that were started with it: packets from one to another pass, or are dropped without a word. Each of them
-/// still answers its clients, as a server of another data centre does.
+/// What is between servers that were started with it: packets from one to another pass, or are dropped
+/// without a word. Each of them still answers its clients, as a server of another data centre does.
 ///
-/// It needs root, and the kernel's `nf_tables`. All servers stay on loopback. Each runs as a group of its own, by which the kernel
-/// knows whose connection it is that begins; packets are dropped where they arrive, as sent ones are lost. All of it is gone with this
-/// process, however that ends: the kernel removes the table when the program that owns it dies.
+/// It needs root, and the kernel's `nf_tables`. All servers stay on loopback. Each runs as a group of its
+/// own, by which the kernel knows whose connection it is that begins; packets are dropped where they arrive,
+/// as sent ones are lost. All of it is gone with this process, however that ends: the kernel removes the
+/// table when the program that owns it dies.
 #[derive(Clone)]
 pub struct Network {
     table: Arc<Mutex<Table>>,
@@ -108,7 +109,8 @@ impl Network {
         }
     }
 
-    /// Has the server that a command starts be a member, which listens on these ports: from its first start on, under the first's name.
+    /// Has the server that a command starts be a member, which listens on these ports: from its first start
+    /// on, under the first's name.
     pub(crate) fn join(&self, command: &mut Command, ports: &[u16]) -> Result<(), Error> {
         let mut table = self.table();
         let first = ports[0];

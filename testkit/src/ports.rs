@@ -12,10 +12,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// A loopback TCP port that nobody listens on, reserved for this process until it ends.
 ///
 /// Asking the system for any port and closing it again is a race: other tests get the same port, and so do
-/// outgoing connections, which may sit on it just when a killed server is restarted. So ports come from outside
-/// the range of outgoing connections, and a reservation keeps other processes of this kit off them, whoever's they are and of
-/// whatever copy of the sources.
-/// A stranger may still take the port; the servers of this kit then start again on another one.
+/// outgoing connections, which may sit on it just when a killed server is restarted. So ports come from
+/// outside the range of outgoing connections, and a reservation keeps other processes of this kit off them,
+/// whoever's they are and of whatever copy of the sources. A stranger may still take the port; the servers of
+/// this kit then start again on another one.
 ///
 /// # Panics
 /// When no port of the range is free.
@@ -49,15 +49,16 @@ fn reserve(range: RangeInclusive<u16>, distances: &[u16]) -> u16 {
     panic!("every port of {range:?} on 127.0.0.1 is taken");
 }
 
-/// A reservation: a name that is bound once among all that share the machine's ports, and that the system frees when its
-/// process ends, however that ends. It is of no file, so that it needs no folder that everybody can write.
+/// A reservation: a name that is bound once among all that share the machine's ports, and that the system
+/// frees when its process ends, however that ends. It is of no file, so that it needs no folder that
+/// everybody can write.
 fn named(port: u16) -> Option<UnixDatagram> {
     let name = SocketAddr::from_abstract_name(format!("tenure-testkit-port-{port}")).expect("a short name");
     UnixDatagram::bind_addr(&name).ok()
 }
 
-/// Asks by connecting. Binding would ask for more, but a process that is being forked just then holds the bound
-/// socket until it runs its program, and the server that is to get the port finds it in use.
+/// Asks by connecting. Binding would ask for more, but a process that is being forked just then holds the
+/// bound socket until it runs its program, and the server that is to get the port finds it in use.
 fn nobody_listens(port: u16) -> bool {
     TcpStream::connect(("127.0.0.1", port)).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
@@ -82,8 +83,8 @@ fn outgoing() -> RangeInclusive<u16> {
     }
 }
 
-/// A range that is none of theirs, and wider than `distance`: the usual one, or else the wider of what is left below and
-/// above. Where nothing is left, the usual one: most of the time nobody is met there.
+/// A range that is none of theirs, and wider than `distance`: the usual one, or else the wider of what is
+/// left below and above. Where nothing is left, the usual one: most of the time nobody is met there.
 fn outside(theirs: RangeInclusive<u16>, distance: u16) -> RangeInclusive<u16> {
     let meets = |range: &RangeInclusive<u16>| range.start() <= theirs.end() && theirs.start() <= range.end();
     let usual = FIRST..=LAST;

@@ -1,8 +1,8 @@
 //! The kit's own runtime.
 //!
-//! A MongoDB client dies with the runtime it was made on, and `#[tokio::test]` makes one runtime for each test. A
-//! replica set shared by all tests of a process must therefore do its own talking elsewhere: here. For the same
-//! reason tests make their own clients from the `uri()` of a fixture, and never share them.
+//! A MongoDB client dies with the runtime it was made on, and `#[tokio::test]` makes one runtime for each
+//! test. A replica set shared by all tests of a process must therefore do its own talking elsewhere: here.
+//! For the same reason tests make their own clients from the `uri()` of a fixture, and never share them.
 
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};

@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::error::Error;
 use crate::layout::servers_dir;
 
-/// An empty folder under `target/servers/scratch`, removed with its contents on drop, also when a test panics.
+/// An empty folder under `target/servers/scratch`, removed with its contents on drop, also when a test
+/// panics.
 ///
-/// A fixture in a `static` is never dropped, and a killed process drops nothing. So each process keeps its folders
-/// in one folder of its own and holds a file lock in it; the next process that makes a scratch folder removes
-/// those whose lock is free.
+/// A fixture in a `static` is never dropped, and a killed process drops nothing. So each process keeps its
+/// folders in one folder of its own and holds a file lock in it; the next process that makes a scratch folder
+/// removes those whose lock is free.
 #[derive(Debug)]
 pub struct ScratchDir {
     path: PathBuf,

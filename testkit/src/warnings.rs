@@ -12,7 +12,8 @@ static LINES: Mutex<Vec<(ThreadId, String)>> = Mutex::new(Vec::new());
 
 /// Listens to the log of this process: each warning is a line, with who says it and its fields.
 ///
-/// One listener for all threads: of one for a single thread, another could decide that nobody listens to a place.
+/// One listener for all threads: of one for a single thread, another could decide that nobody listens to a
+/// place.
 pub struct Warnings(());
 
 impl Warnings {

@@ -4,14 +4,16 @@ use std::path::Path;
 use std::process::Command;
 use tenure_testkit::ScratchDir;
 
-/// What `.ci/again` says, and whether the run may go on, of a run of tests that printed `log`, where a test alone does `alone`.
+/// What `.ci/again` says, and whether the run may go on, of a run of tests that printed `log`, where a test
+/// alone does `alone`.
 fn judged(log: &str, alone: &str, arguments: &[&str]) -> (bool, String) {
     let folder = ScratchDir::new("again");
     let (printed, program) = (folder.join("log"), folder.join("program"));
     fs::write(&printed, log).unwrap();
     let text = folder.join("text");
     fs::write(&text, format!("#!/bin/sh\n{alone}\n")).unwrap();
-    // Written by another process: what a test of this one starts meanwhile would inherit the open file, which nobody may start then.
+    // Written by another process: what a test of this one starts meanwhile would inherit the open file, which
+    // nobody may start then.
     let mut install = Command::new("install");
     let installed = install.arg("-m755").arg(&text).arg(&program).status();
     assert!(installed.unwrap().success());
@@ -94,7 +96,8 @@ fn what_is_not_chance_is_not_judged_anew() {
     }
 }
 
-/// Whatever words it is told in, also beside a test that was late; an answer alone tells nothing where a server was away.
+/// Whatever words it is told in, also beside a test that was late; an answer alone tells nothing where a
+/// server was away.
 #[test]
 fn broken_promise_of_safety_is_not_judged_anew() {
     for broken in [

@@ -1,4 +1,5 @@
-//! A duplicate has its effect a second time, on every server whose requests the proxy knows; one that fails is not counted.
+//! A duplicate has its effect a second time, on every server whose requests the proxy knows; one that fails
+//! is not counted.
 //!
 //! MongoDB's stand in `fault_proxy`, MariaDB's in `mariadb`.
 
@@ -123,7 +124,8 @@ async fn message_to_nats_that_arrives_twice_is_stored_twice() {
 
 /// A request of gRPC's on a connection of its own: what names the method is not compressed.
 fn grpc(path: &str, message: &[u8]) -> Vec<u8> {
-    // POST, http, and as written: the path, the authority, the type of the content, and that trailers are read.
+    // POST, http, and as written: the path, the authority, the type of the content, and that trailers are
+    // read.
     let mut headers = vec![0x83, 0x86];
     for (name, value) in [
         (&[0x04][..], path),

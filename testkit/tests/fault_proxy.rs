@@ -258,7 +258,8 @@ impl Bench {
             .map(drop)
     }
 
-    /// Sends an increment that gets no answer, and gives it up when the proxy has counted what it did with it.
+    /// Sends an increment that gets no answer, and gives it up when the proxy has counted what it did with
+    /// it.
     async fn increment_in_vain(&self, count: impl Fn(Counts) -> u64) {
         let mut answer = pin!(self.increment());
         let counted = eventually_async(LONG, "what the proxy did", || {
@@ -268,7 +269,8 @@ impl Bench {
             answer = &mut answer => panic!("an answer came through: {answer:?}"),
             () = counted => {}
         }
-        // Long enough for one that goes on to come; and what was counted may have been the client's own look at the server.
+        // Long enough for one that goes on to come; and what was counted may have been the client's own look
+        // at the server.
         let answer = tokio::time::timeout(Duration::from_millis(500), answer).await;
         assert!(answer.is_err(), "an answer came through: {answer:?}");
     }

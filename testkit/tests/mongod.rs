@@ -85,7 +85,8 @@ fn server_outlives_the_thread_that_started_it() {
     client_answers.unwrap();
 }
 
-/// A test process that is killed drops nothing; the kernel must end its server, and the next one sweep its folders.
+/// A test process that is killed drops nothing; the kernel must end its server, and the next one sweep its
+/// folders.
 #[test]
 fn killed_process_leaves_neither_server_nor_folder() {
     let target = ScratchDir::new("target");

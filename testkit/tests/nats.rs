@@ -25,7 +25,8 @@ fn ask(address: &str, subject: &str, payload: &str) -> Option<String> {
     lines.next()
 }
 
-/// Asks until the stream is there: a cluster that is electing answers nobody, and asking again for the same stream changes nothing.
+/// Asks until the stream is there: a cluster that is electing answers nobody, and asking again for the same
+/// stream changes nothing.
 fn make_stream(address: &str, replicas: u8) {
     let stream = format!(r#"{{"name":"S","subjects":["s"],"storage":"file","num_replicas":{replicas}}}"#);
     eventually(LONG, "the stream", || {

@@ -62,7 +62,8 @@ async fn a_cut_of_one_way_lets_pass_what_goes_the_other() {
     let Some(network) = Network::unless_left_out() else {
         return;
     };
-    // Who hears of no arrival sends nothing new on a connection as soon as it repeats what it has sent before, as TCP has it.
+    // Who hears of no arrival sends nothing new on a connection as soon as it repeats what it has sent
+    // before, as TCP has it.
     let why = "the primary waited for the arrival of something before";
     in_one_of(ROUNDS_MAX, why, async || {
         lets_pass_what_goes_the_other(&network).await

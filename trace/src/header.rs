@@ -26,9 +26,9 @@ pub struct Header {
     pub seed: u64,
     /// The kind of store, as in its URL: `sqlite`, `mongodb`.
     pub store: String,
-    /// Which boot of which machine the moments were counted on; traces of different ones are not compared.
-    /// On Linux the kernel's `boot_id`, and by how much a time namespace shifts the clock, if one does; `None` if it is
-    /// not known.
+    /// Which boot of which machine the moments were counted on; traces of different ones are not compared. On
+    /// Linux the kernel's `boot_id`, and by how much a time namespace shifts the clock, if one does; `None`
+    /// if it is not known.
     pub boot: Option<String>,
     /// When it was started, by the wall clock and in RFC 3339: for people, no program decides by it.
     pub started: String,

@@ -2,9 +2,9 @@
 //!
 //! An [`Engine`](tenure_core::Engine) is a function of its construction and of the pairs of moment and input
 //! it is stepped with. So its trace is complete, and [`replay`] runs it again: the same engine, the same
-//! inputs, and every request, event and wake compared. [`check`] holds a trace against what is promised without
-//! using the engine, [`merge`] the traces of several processes against each other, and [`narrate`] tells a
-//! person what happened.
+//! inputs, and every request, event and wake compared. [`check`] holds a trace against what is promised
+//! without using the engine, [`merge`] the traces of several processes against each other, and [`narrate`]
+//! tells a person what happened.
 
 #![forbid(unsafe_code)]
 

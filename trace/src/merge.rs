@@ -17,8 +17,8 @@ pub struct Merged {
     pub breach: Option<(usize, Breach)>,
     /// Which of the traces were cut off: what they would have told is not known.
     pub truncated: Vec<usize>,
-    /// Which of the traces are open at the end, as [`Checked::open`] has it: what their processes did after is not
-    /// known, and not held against the others.
+    /// Which of the traces are open at the end, as [`Checked::open`] has it: what their processes did after
+    /// is not known, and not held against the others.
     pub open: Vec<usize>,
     /// The terms of which it cannot be decided whether somebody else believed at the same time, each with its
     /// trace: their end was not recorded, and another began between the last moment of their trace and their
@@ -74,8 +74,8 @@ impl fmt::Display for MergeError {
 impl std::error::Error for MergeError {}
 
 /// Checks each trace, and then that at any moment at most one process believed in a term of each lease, with
-/// tokens that rise from term to term. A term whose end was not recorded counts until the last moment of its trace:
-/// what begins after that, and before its deadline, is [`undecided`](Merged::undecided).
+/// tokens that rise from term to term. A term whose end was not recorded counts until the last moment of its
+/// trace: what begins after that, and before its deadline, is [`undecided`](Merged::undecided).
 ///
 /// The traces are of one machine, one boot and one store; that they are of one store is the caller's to know,
 /// since a trace does not tell which it was. Memory: one line, and a little for each term.
@@ -156,7 +156,8 @@ fn in_turn(
                 told(&candidates[*to], later)
             ),
         };
-        // Of three that overlap, two neighbours do: the first breach is always seen, and every undecided term.
+        // Of three that overlap, two neighbours do: the first breach is always seen, and every undecided
+        // term.
         if later.from < earlier.recorded_until {
             return Some((*to, breach(Rule::OneBeliever)));
         }

@@ -73,7 +73,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Replays a trace: a fresh engine from its header, the same moments and inputs, everything it wants compared.
+/// Replays a trace: a fresh engine from its header, the same moments and inputs, everything it wants
+/// compared.
 ///
 /// # Errors
 /// [`TraceError`] at the first line that cannot be read.

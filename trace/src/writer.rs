@@ -6,7 +6,8 @@ use tenure_core::{Actions, Input, Moment};
 /// Writes a trace: a header, then a line for each step.
 ///
 /// Each line goes out in one write and is flushed, so that whatever ends the process, the file is a trace up
-/// to there, but for a last line that may be cut off. A crash of the machine may cost more: nothing is synced.
+/// to there, but for a last line that may be cut off. A crash of the machine may cost more: nothing is
+/// synced.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,

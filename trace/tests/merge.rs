@@ -89,9 +89,9 @@ fn a_term_whose_end_was_not_recorded_is_held_against_others_until_its_traces_las
     assert!(what.contains(&at_least), "{what}");
 }
 
-/// Real ones: `tenure run --ttl 30s --trace killed.jsonl` was killed with SIGKILL while it led, and its warden gave
-/// the lease back at once (C2) to another that waited. A later engine would beat at other moments: what counts is what
-/// the lines say.
+/// Real ones: `tenure run --ttl 30s --trace killed.jsonl` was killed with SIGKILL while it led, and its
+/// warden gave the lease back at once (C2) to another that waited. A later engine would beat at other
+/// moments: what counts is what the lines say.
 #[test]
 fn a_leader_that_was_killed_and_whose_warden_gave_the_lease_back_is_no_violation() {
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded");

@@ -14,7 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long those of one leader may take.
 const WRITES_PATIENCE: Duration = Duration::from_secs(900);
 
-/// Freezes so many leaders, which attempt so many stale writes together. `last` is the highest token that was given out.
+/// Freezes so many leaders, which attempt so many stale writes together. `last` is the highest token that was
+/// given out.
 pub async fn freeze_leaders(kind: Kind, place: &Place, last: u64, pauses: u32, stale_writes: u64) {
     let (register, began) = (&place.register, Instant::now());
     let (mut refused, mut accepted, mut undecided) = (0, 0, 0);

@@ -22,7 +22,8 @@ struct Number {
     history: Mutex<Vec<Write>>,
 }
 
-/// Serves a number on loopback, for as long as the program runs, and answers with its address. The marks are in a file.
+/// Serves a number on loopback, for as long as the program runs, and answers with its address. The marks are
+/// in a file.
 pub async fn serve_over_http(marks: &str) -> String {
     let protection = Protection {
         resource: resource(),

@@ -64,7 +64,8 @@ impl Extent {
     }
 }
 
-/// Stale writes on every fence, by tasks that contend and by processes that were frozen, then what a fence costs.
+/// Stale writes on every fence, by tasks that contend and by processes that were frozen, then what a fence
+/// costs.
 pub async fn measure(kinds: &[Kind], extent: Extent) {
     let kinds = match kinds {
         [] => Kind::value_variants(),

@@ -1,8 +1,9 @@
-//! A number in a bucket of NATS, protected by the message that is stored only over the mark that its term has claimed.
+//! A number in a bucket of NATS, protected by the message that is stored only over the mark that its term has
+//! claimed.
 //!
-//! A fenced write is one message under one key, and the bucket keeps the last of each key. So that number and history are
-//! written in one step, each write is a key of its own, which says who wrote and what it had read: the number is what the
-//! message that was stored last has left, and the history is all of them.
+//! A fenced write is one message under one key, and the bucket keeps the last of each key. So that number and
+//! history are written in one step, each write is a key of its own, which says who wrote and what it had
+//! read: the number is what the message that was stored last has left, and the history is all of them.
 
 use super::register::{NotClaimed, Outcome, Register, Write, claim, resource};
 use async_nats::Client;
@@ -36,7 +37,8 @@ impl NatsRegister {
         }
     }
 
-    /// A message that the stream's leader has: its place in the stream, and the write; the inner `None` if it has none.
+    /// A message that the stream's leader has: its place in the stream, and the write; the inner `None` if it
+    /// has none.
     async fn message(&self, asked: &Value) -> Option<Option<(u64, Write)>> {
         let answer = self.client.request(GET, asked.to_string().into()).await.ok()?;
         let answer: Value = serde_json::from_slice(&answer.payload).ok()?;

@@ -16,8 +16,8 @@ use crate::server::Server;
 use std::sync::Arc;
 use tenure_testkit::ScratchDir;
 
-/// How long a server keeps a transaction that a frozen writer has open, in seconds: where it would keep it for ever, no
-/// leader could be succeeded, and where for a minute, every pause would be as long.
+/// How long a server keeps a transaction that a frozen writer has open, in seconds: where it would keep it
+/// for ever, no leader could be succeeded, and where for a minute, every pause would be as long.
 pub const TRANSACTION_LIFETIME_S: u32 = 3;
 
 /// A number, and what it takes to keep it, for as long as this lives.

@@ -67,7 +67,8 @@ impl PostgresRegister {
             let entered = self.fence.enter(&transaction, &resource(), term).await;
             entered.map_err(|error| Outcome::of(&error))?;
         }
-        // The row keeps the next writer waiting until this transaction ends: so places are in the order of their effect.
+        // The row keeps the next writer waiting until this transaction ends: so places are in the order of
+        // their effect.
         let update = format!("UPDATE register SET value = {}", read + 1);
         self.judged(term, transaction.batch_execute(&update).await)
             .await?;

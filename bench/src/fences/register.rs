@@ -65,7 +65,8 @@ pub trait Register: Send + Sync {
     /// Every write that was accepted, in the order of their effect.
     fn history(&self) -> Answer<'_, Vec<Write>>;
 
-    /// The same write of a number that no fence protects: what a fenced one is compared with. `None` where there is none.
+    /// The same write of a number that no fence protects: what a fenced one is compared with. `None` where
+    /// there is none.
     fn write_bare(&self, _read: i64) -> Option<Answer<'_, ()>> {
         None
     }

@@ -7,8 +7,8 @@ use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Longest time that a leader goes on without a refusal: by then it was succeeded or the run has failed, so that whatever is
-/// accepted then is counted as stale, and a fence that refuses nothing is found out.
+/// Longest time that a leader goes on without a refusal: by then it was succeeded or the run has failed, so
+/// that whatever is accepted then is counted as stale, and a fence that refuses nothing is found out.
 const LEADS_MAX_NS: i64 = 90_000_000_000;
 
 /// Tasks that go on when the leader was refused.

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use tenure::{Authority, Lock, LockManager, LockTimingOptions};
 use tenure_testkit::Size;
 
-/// Calls of the store that a beat may take, of 10,000 locks or fewer; of more, one for each thousand. One is a call of
-/// [`LeaseStore::renew`](tenure::LeaseStore::renew). How many requests of the server that is, the tests of the stores count: one, but
-/// two on MongoDB, on NATS one for each lock, and on a quorum one for each member.
+/// Calls of the store that a beat may take, of 10,000 locks or fewer; of more, one for each thousand. One is
+/// a call of [`LeaseStore::renew`](tenure::LeaseStore::renew). How many requests of the server that is, the
+/// tests of the stores count: one, but two on MongoDB, on NATS one for each lock, and on a quorum one for
+/// each member.
 const CALLS_MAX: u32 = 10;
 
 /// Tasks that take the locks.

@@ -24,7 +24,8 @@ pub enum Figure {
     },
     /// Hand-overs of one lock among 64 tasks, against the raw store's; and the worst wait.
     Contend {
-        /// How many hand-overs of each; default: as many as take some seconds, 2,000 on MongoDB and etcd and 10,000 elsewhere.
+        /// How many hand-overs of each; default: as many as take some seconds, 2,000 on MongoDB and etcd and
+        /// 10,000 elsewhere.
         #[arg(long)]
         turns: Option<u32>,
         /// In how many managers, as in so many processes.

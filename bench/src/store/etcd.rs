@@ -1,5 +1,5 @@
-//! etcd, alone and a cluster of three: the bare driver takes the lease with one transaction, on a session that it was
-//! granted before, and gives it back with another.
+//! etcd, alone and a cluster of three: the bare driver takes the lease with one transaction, on a session
+//! that it was granted before, and gives it back with another.
 
 use super::compare;
 use http::uri::PathAndQuery;

@@ -1,5 +1,5 @@
-//! MariaDB: the bare driver takes the lease with one prepared statement on the server's clock, and gives it back with
-//! another.
+//! MariaDB: the bare driver takes the lease with one prepared statement on the server's clock, and gives it
+//! back with another.
 
 use super::compare;
 use mysql_async::prelude::Queryable as _;

@@ -1,5 +1,5 @@
-//! NATS: the bare driver reads the last record of the lease from the stream's leader and puts the next over it, and gives
-//! it back by putting another over that.
+//! NATS: the bare driver reads the last record of the lease from the stream's leader and puts the next over
+//! it, and gives it back by putting another over that.
 
 use super::compare;
 use async_nats::{Client, HeaderMap};

@@ -1,5 +1,5 @@
-//! PostgreSQL: the bare driver takes the lease with one prepared statement on the server's clock, and gives it back with
-//! another, which also tells who waits.
+//! PostgreSQL: the bare driver takes the lease with one prepared statement on the server's clock, and gives
+//! it back with another, which also tells who waits.
 
 use super::compare;
 use tenure::postgres::PostgresStore;

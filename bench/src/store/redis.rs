@@ -1,5 +1,5 @@
-//! Redis, with each write on disk before it is confirmed, and in memory alone: the bare driver takes the lease with
-//! one script on `TIME`, and gives it back with another.
+//! Redis, with each write on disk before it is confirmed, and in memory alone: the bare driver takes the
+//! lease with one script on `TIME`, and gives it back with another.
 
 use super::compare;
 use crate::server::{quorum_url, redis_quorum};
@@ -26,8 +26,9 @@ pub async fn measure(rounds: u32) {
     compare(what, rounds / 4, &store, async |round| bare.turn(round).await).await;
 }
 
-/// The same scripts on five servers at once, and between them the token: the highest of a majority, written back to a majority
-/// before it is used. Redlock with a token that rises, whichever majority answers, does no less.
+/// The same scripts on five servers at once, and between them the token: the highest of a majority, written
+/// back to a majority before it is used. Redlock with a token that rises, whichever majority answers, does no
+/// less.
 pub struct BareQuorum(Vec<Bare>);
 
 impl BareQuorum {

@@ -1,5 +1,5 @@
-//! Leader-terms under random faults, on every deployment: one row for each, and a failure if any is violated or has shown
-//! nothing. What is done and looked for: `tenure_conformance::terms`.
+//! Leader-terms under random faults, on every deployment: one row for each, and a failure if any is violated
+//! or has shown nothing. What is done and looked for: `tenure_conformance::terms`.
 
 mod alone;
 mod processes;
@@ -142,8 +142,8 @@ fn report(deployment: Deployment, seen: &Seen) {
 mod tests {
     use super::Deployment;
 
-    /// The short form of the run, for every commit: it goes on until a member was killed, one frozen, and one harmed while a network
-    /// was silent.
+    /// The short form of the run, for every commit: it goes on until a member was killed, one frozen, and one
+    /// harmed while a network was silent.
     #[tokio::test(flavor = "multi_thread")]
     async fn two_hundred_terms_on_a_quorum_of_five_under_faults_are_exclusive() {
         let seen = Deployment::RedisQuorum.run(200).await;

@@ -1,5 +1,6 @@
-//! SQLite: there is no server and no network. The store is in processes of its own, which share the file; they are what is
-//! killed and frozen, in the middle of whatever they do. Their contenders are here, and believe by this process's clock.
+//! SQLite: there is no server and no network. The store is in processes of its own, which share the file;
+//! they are what is killed and frozen, in the middle of whatever they do. Their contenders are here, and
+//! believe by this process's clock.
 
 use super::relay::{Relay, answer};
 use std::path::{Path, PathBuf};

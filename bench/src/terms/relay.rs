@@ -1,4 +1,5 @@
-//! A store in another process, over a socket: a line asks, a line answers. What the campaign's contenders ask, and no more.
+//! A store in another process, over a socket: a line asks, a line answers. What the campaign's contenders
+//! ask, and no more.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

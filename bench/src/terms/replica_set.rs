@@ -1,5 +1,5 @@
-//! MongoDB's replica set of three. Its members tell clients where the others are, past any proxy: so some processes have a
-//! proxy that is led to the primary, as a name is, and the others ask the set itself.
+//! MongoDB's replica set of three. Its members tell clients where the others are, past any proxy: so some
+//! processes have a proxy that is led to the primary, as a name is, and the others ask the set itself.
 
 use super::network;
 use mongodb::Client;

@@ -1,8 +1,10 @@
-//! A Redis primary with a replica, and three sentinels. They tell clients the servers' own addresses, past any proxy: so there are
-//! no faults of the network, but servers are killed, frozen and cut off, and fail-overs follow. The servers keep nothing on disk.
+//! A Redis primary with a replica, and three sentinels. They tell clients the servers' own addresses, past
+//! any proxy: so there are no faults of the network, but servers are killed, frozen and cut off, and
+//! fail-overs follow. The servers keep nothing on disk.
 //!
-//! Replication there confirms before the replica has it: a fail-over may lose what was granted last, two may believe, and terms
-//! may be lost. The tokens alone are judged: none twice, and each above those that were seen before it was asked for.
+//! Replication there confirms before the replica has it: a fail-over may lose what was granted last, two may
+//! believe, and terms may be lost. The tokens alone are judged: none twice, and each above those that were
+//! seen before it was asked for.
 
 use super::network;
 use std::sync::Arc;

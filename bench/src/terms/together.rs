@@ -149,13 +149,14 @@ pub async fn etcd(terms: u64) -> Seen {
     .await;
     let campaign = Campaign {
         terms,
-        // Debian 12's etcd is one whose stalled leaders may end leases early (etcd-io/etcd#15247): whether they did is counted beside.
-        // A newer one, which TESTKIT_ETCD may name, is held to exclusion.
+        // Debian 12's etcd is one whose stalled leaders may end leases early (etcd-io/etcd#15247): whether
+        // they did is counted beside. A newer one, which TESTKIT_ETCD may name, is held to exclusion.
         promise: Promise::of(&*processes[0].store),
         // The shortest that the cluster grants.
         ttl: Duration::from_secs(1),
         leases: 40,
-        // Headers are compressed against those before them: a request cannot be repeated, nor known by its name.
+        // Headers are compressed against those before them: a request cannot be repeated, nor known by its
+        // name.
         commands: &[],
         faults_per_harm: 12,
         harmed_max: 1,

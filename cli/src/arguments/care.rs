@@ -25,11 +25,13 @@ pub(crate) struct CareArguments {
 
     /// How long to stay out after the command has failed, so that another gets to try
     ///
-    /// Doubled for each failure in a row, up to 64 times; a command that has run ten times as long begins anew.
+    /// Doubled for each failure in a row, up to 64 times; a command that has run ten times as long begins
+    /// anew.
     #[arg(long, env = "TENURE_COOLDOWN", hide_env_values = true, value_name = "DURATION", value_parser = duration, default_value = "5s")]
     pub(crate) cooldown: Duration,
 
-    /// Ask this while the command runs, by `/bin/sh -c`: when it fails repeatedly, the command is ended and another may lead
+    /// Ask this while the command runs, by `/bin/sh -c`: when it fails repeatedly, the command is ended and
+    /// another may lead
     #[arg(long, env = "TENURE_HEALTH_CMD", hide_env_values = true, value_name = "SHELL")]
     pub(crate) health_cmd: Option<String>,
 
@@ -64,7 +66,8 @@ pub(crate) struct CareArguments {
 
     /// The command must touch this file as a sign of life; it finds the path in TENURE_HEARTBEAT
     ///
-    /// It is made if it is not there. A command that does not touch it for --heartbeat-within is ended, and another may lead.
+    /// It is made if it is not there. A command that does not touch it for --heartbeat-within is ended, and
+    /// another may lead.
     #[arg(
         long,
         env = "TENURE_HEARTBEAT_FILE",
@@ -97,8 +100,8 @@ const HEARTBEAT_WITHIN: Duration = Duration::from_secs(30);
 const HOOK_TIME_MAX: Duration = Duration::from_secs(10);
 
 impl CareArguments {
-    /// Finds out what was meant. A variable may be set for all that run on a host, and says nothing where it is empty; what
-    /// the command line says must have an effect.
+    /// Finds out what was meant. A variable may be set for all that run on a host, and says nothing where it
+    /// is empty; what the command line says must have an effect.
     ///
     /// # Errors
     /// An option without effect, a shell command without words, or two probes in the same place.

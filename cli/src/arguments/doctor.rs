@@ -7,10 +7,11 @@ use std::time::Duration;
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = HELP)]
 pub(crate) struct DoctorArguments {
-    /// How long to watch the store's clock for steps and drift: it takes a lease of its own meanwhile; 0s: not at all
+    /// How long to watch the store's clock for steps and drift: it takes a lease of its own meanwhile; 0s:
+    /// not at all
     ///
-    /// With 0s nothing is taken or renewed: whether a lease is to be had is told only as far as the store knows it without that,
-    /// and the advised ttl goes by reads alone.
+    /// With 0s nothing is taken or renewed: whether a lease is to be had is told only as far as the store
+    /// knows it without that, and the advised ttl goes by reads alone.
     #[arg(long, env = "TENURE_CLOCK_FOR", hide_env_values = true, value_name = "DURATION", default_value = "2s", value_parser = watched)]
     pub(crate) clock_for: Duration,
 

@@ -15,12 +15,14 @@ pub(crate) struct FenceArguments {
 /// Where the marks are.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FencePlaceArguments {
-    /// Where the marks are: sqlite:PATH, postgres://HOST/DATABASE, mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST, nats://HOST/BUCKET, file:PATH
-    /// [default: beside the leases]
+    /// Where the marks are: sqlite:PATH, postgres://HOST/DATABASE, mysql://HOST/DATABASE,
+    /// mongodb://HOST/DATABASE, redis://HOST, etcd://HOST, nats://HOST/BUCKET, file:PATH [default: beside the
+    /// leases]
     ///
-    /// In the database of the data. Wherever it is, a mark protects only what enters it in the transaction that writes
-    /// (SELECT tenure.enter(RESOURCE, LEASE, TOKEN) on PostgreSQL), or a guarded table: a claim alone refuses nobody. A
-    /// password belongs into the environment variable, TENURE_FENCE, where `ps` does not show it.
+    /// In the database of the data. Wherever it is, a mark protects only what enters it in the transaction
+    /// that writes (SELECT tenure.enter(RESOURCE, LEASE, TOKEN) on PostgreSQL), or a guarded table: a claim
+    /// alone refuses nobody. A password belongs into the environment variable, TENURE_FENCE, where `ps` does
+    /// not show it.
     #[arg(
         long,
         env = "TENURE_FENCE",
@@ -64,9 +66,11 @@ pub(crate) enum FenceDeed {
     /// Raise the mark to the token of a term, before the term first reads what it will change
     #[command(after_help = OF_A_TERM)]
     Claim {
-        /// Claim again for this time where the mark is kept by a transaction that an earlier term has left open, or the fence does not answer, such as 6h [default: one claim]
+        /// Claim again for this time where the mark is kept by a transaction that an earlier term has left
+        /// open, or the fence does not answer, such as 6h [default: one claim]
         ///
-        /// A leader that died in its transaction leaves it open until the server hears of that. Without this, such a claim ends with 69.
+        /// A leader that died in its transaction leaves it open until the server hears of that. Without this,
+        /// such a claim ends with 69.
         #[arg(long, env = "TENURE_CLAIM_WAIT", hide_env_values = true, value_name = "TIME", value_parser = duration)]
         wait: Option<Duration>,
         /// Whose.
@@ -90,7 +94,8 @@ pub(crate) enum FenceDeed {
         /// What is protected
         #[arg(value_name = "RESOURCE")]
         resource: String,
-        /// A token that the mark must be above, beside its own, the lease's and, unless tokens are counted, the clock
+        /// A token that the mark must be above, beside its own, the lease's and, unless tokens are counted,
+        /// the clock
         ///
         /// A mark never goes down again. So more than a day above all of these is refused.
         #[arg(long, env = "TENURE_BUMP_ABOVE", hide_env_values = true, value_name = "TOKEN")]

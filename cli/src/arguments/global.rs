@@ -6,19 +6,21 @@ use clap::{ArgAction, ArgMatches, Args, ValueEnum};
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Store, output and log")]
 pub(crate) struct GlobalArguments {
-    /// Where the leases are: sqlite:PATH, postgres://HOST/DATABASE, mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST, nats://HOST
+    /// Where the leases are: sqlite:PATH, postgres://HOST/DATABASE, mysql://HOST/DATABASE,
+    /// mongodb://HOST/DATABASE, redis://HOST, etcd://HOST, nats://HOST
     ///
     /// Default: an SQLite file of this user on this host, $XDG_STATE_HOME/tenure/leases.db or
-    /// ~/.local/state/tenure/leases.db, and /var/lib/tenure/leases.db for root. What other users run does not see it:
-    /// several on one host name a file that all of them may write, sqlite:/PATH. A password belongs into the
-    /// environment variable, where `ps` does not show it.
+    /// ~/.local/state/tenure/leases.db, and /var/lib/tenure/leases.db for root. What other users run does not
+    /// see it: several on one host name a file that all of them may write, sqlite:/PATH. A password belongs
+    /// into the environment variable, where `ps` does not show it.
     #[arg(
         long,
         global = true,
         env = "TENURE_STORE",
         hide_env_values = true,
         value_name = "URL",
-        // A script's variable that is not set would stand for a store of this machine alone, on each of its hosts.
+        // A script's variable that is not set would stand for a store of this machine alone, on each of its
+        // hosts.
         value_parser = NonEmptyStringValueParser::new()
     )]
     pub(crate) store: Option<String>,
@@ -34,7 +36,8 @@ pub(crate) struct GlobalArguments {
     )]
     pub(crate) output: Form,
 
-    /// Log more on standard error: -v what happens to a lease, -vv every renewal, -vvv everything; the variable is a number, 0 to 3
+    /// Log more on standard error: -v what happens to a lease, -vv every renewal, -vvv everything; the
+    /// variable is a number, 0 to 3
     #[arg(short, long, global = true, action = ArgAction::Count, env = "TENURE_VERBOSE", hide_env_values = true)]
     pub(crate) verbose: u8,
 
@@ -72,8 +75,8 @@ pub(crate) struct GlobalArguments {
 }
 
 impl GlobalArguments {
-    /// Finds out how much is to be said: what was typed beats what the environment says, and a level of the log beats both other
-    /// options in the same place.
+    /// Finds out how much is to be said: what was typed beats what the environment says, and a level of the
+    /// log beats both other options in the same place.
     ///
     /// # Errors
     /// `--quiet` and `--verbose` were both typed.

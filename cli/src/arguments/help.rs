@@ -16,8 +16,8 @@ pub(super) fn with_flowing_help(command: clap::Command) -> clap::Command {
     command.mut_subcommands(with_flowing_help)
 }
 
-/// The same text with each paragraph in one line: what is not indented, and what is said below an example. Tables, and the
-/// examples themselves, keep their lines.
+/// The same text with each paragraph in one line: what is not indented, and what is said below an example.
+/// Tables, and the examples themselves, keep their lines.
 fn flowing(text: &str) -> String {
     const BELOW_AN_EXAMPLE: &str = "        ";
     let kind = |line: &str| match line {

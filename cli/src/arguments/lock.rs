@@ -29,8 +29,8 @@ pub(crate) struct LockArguments {
     )]
     note: String,
 
-    /// Give up when the lock was not free for this time, such as 12s; a bare number is seconds, and 0 is --no-wait
-    /// [default: never]
+    /// Give up when the lock was not free for this time, such as 12s; a bare number is seconds, and 0 is
+    /// --no-wait [default: never]
     #[arg(
         short = 'w',
         long,
@@ -44,7 +44,8 @@ pub(crate) struct LockArguments {
 
     /// Try once; if another holds the lock, exit at once
     ///
-    /// A NATS server does not tell whether a holder lives: there it takes until the holder renews, and if it does not, its ttl.
+    /// A NATS server does not tell whether a holder lives: there it takes until the holder renews, and if it
+    /// does not, its ttl.
     #[arg(
         short = 'n',
         long,
@@ -58,8 +59,9 @@ pub(crate) struct LockArguments {
 
     /// First come, first served, among all who wait with this option
     ///
-    /// A waiter that dies holds the queue up for its ttl at most. Costs three more requests, and five where others wait. With --no-wait, one look: the
-    /// lock is taken if it is free and nobody waits for it in this order.
+    /// A waiter that dies holds the queue up for its ttl at most. Costs three more requests, and five where
+    /// others wait. With --no-wait, one look: the lock is taken if it is free and nobody waits for it in this
+    /// order.
     #[arg(
         long,
         env = "TENURE_FAIR",

@@ -119,7 +119,8 @@ const INHERITED: [&str; 5] = [
     "TENURE_OTLP",
 ];
 
-/// Variables that are about one call of `run` or `lock`: a `tenure` that its command runs must not take them for its own.
+/// Variables that are about one call of `run` or `lock`: a `tenure` that its command runs must not take them
+/// for its own.
 pub(crate) fn own_variables() -> &'static [OsString] {
     static OWN: LazyLock<Vec<OsString>> = LazyLock::new(|| {
         let all = Cli::command();
@@ -145,15 +146,16 @@ pub(crate) fn term_above() -> Option<(String, u64)> {
     Some((name?, token?.parse().ok()?))
 }
 
-/// The label that this candidate was given. In the work of a term a variable tells that term's: as a label of its own it would
-/// make one candidate of all that the work runs, with one place in a queue.
+/// The label that this candidate was given. In the work of a term a variable tells that term's: as a label of
+/// its own it would make one candidate of all that the work runs, with one place in a queue.
 fn own_label(given: Option<String>, matches: &ArgMatches) -> Option<String> {
     let is_inherited =
         matches.value_source("candidate") == Some(ValueSource::EnvVariable) && variable(TOKEN).is_some();
     given.filter(|_| !is_inherited)
 }
 
-/// What is understood. A variable that is empty says nothing: it may be set for all that run on a host, and be none here.
+/// What is understood. A variable that is empty says nothing: it may be set for all that run on a host, and
+/// be none here.
 pub(crate) fn definitions() -> clap::Command {
     with_flowing_help(without_empty_variables(Cli::command()))
 }
@@ -176,7 +178,8 @@ fn variable(name: impl AsRef<OsStr>) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The same error, without the URL that somebody has given in the place of something else: it may hold a password.
+/// The same error, without the URL that somebody has given in the place of something else: it may hold a
+/// password.
 pub(crate) fn without_urls(mut error: clap::Error) -> clap::Error {
     for kind in [
         ContextKind::InvalidArg,
@@ -222,7 +225,8 @@ pub(crate) fn prevailing<'a>(
     prevailing_of(matches, &[&[first], &[second]])
 }
 
-/// As [`prevailing`], of sets of options that go together and exclude those of the others: one of the set that counts.
+/// As [`prevailing`], of sets of options that go together and exclude those of the others: one of the set
+/// that counts.
 ///
 /// # Errors
 /// A usage error when some of two sets were given in the same place, and none of any set in a better one.

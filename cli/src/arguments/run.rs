@@ -43,10 +43,11 @@ pub(crate) struct RunArguments {
     )]
     pub(crate) note: String,
 
-    /// Wait in order: the highest priority first, and of equals who came first; 0: never lead [default: no order]
+    /// Wait in order: the highest priority first, and of equals who came first; 0: never lead [default: no
+    /// order]
     ///
-    /// From 0 to 1000. Counts among the candidates that give one: whoever gives none takes the lease whenever it is free.
-    /// `tenure step-down --to` calls one of them to the front.
+    /// From 0 to 1000. Counts among the candidates that give one: whoever gives none takes the lease whenever
+    /// it is free. `tenure step-down --to` calls one of them to the front.
     #[arg(
         long,
         env = "TENURE_PRIORITY",
@@ -88,13 +89,15 @@ pub(crate) struct RunArguments {
     )]
     pub(crate) keep: bool,
 
-    /// Give up when the lease was not won after this time, such as 45s; a bare number is seconds [default: never]
+    /// Give up when the lease was not won after this time, such as 45s; a bare number is seconds [default:
+    /// never]
     #[arg(long, env = "TENURE_WAIT", hide_env_values = true, value_name = "DURATION", value_parser = seconds)]
     pub(crate) wait: Option<Duration>,
 
     /// Try once; if another holds the lease, exit at once
     ///
-    /// A NATS server does not tell whether a holder lives: there it takes until the holder renews, and if it does not, its ttl.
+    /// A NATS server does not tell whether a holder lives: there it takes until the holder renews, and if it
+    /// does not, its ttl.
     #[arg(
         long,
         env = "TENURE_NO_WAIT",
@@ -106,9 +109,10 @@ pub(crate) struct RunArguments {
 
     /// Keep the lease for so long after the command has ended by itself, also when it has failed
     ///
-    /// For what several hosts start at a set time: one whose clock is late finds the lease held, and does not run it again. The
-    /// exit code is the command's all the same; TERM, INT and QUIT, and whoever asks the holder to step down, end it sooner.
-    /// Others that start it again, as while the store is away, must not do so for longer.
+    /// For what several hosts start at a set time: one whose clock is late finds the lease held, and does not
+    /// run it again. The exit code is the command's all the same; TERM, INT and QUIT, and whoever asks the
+    /// holder to step down, end it sooner. Others that start it again, as while the store is away, must not
+    /// do so for longer.
     #[arg(long, env = "TENURE_LINGER", hide_env_values = true, value_name = "DURATION", value_parser = some_duration)]
     pub(crate) linger: Option<Duration>,
 
@@ -135,8 +139,9 @@ pub(crate) struct RunArguments {
 
     /// Record every step of the election in a new file, which `tenure-sim replay` replays
     ///
-    /// The file is created for you alone; one that exists is refused. It holds names, ids and notes, never the
-    /// store's URL or a password. If it cannot be written, recording stops with a warning, and nothing else.
+    /// The file is created for you alone; one that exists is refused. It holds names, ids and notes, never
+    /// the store's URL or a password. If it cannot be written, recording stops with a warning, and nothing
+    /// else.
     #[arg(long, env = "TENURE_TRACE", hide_env_values = true, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 

@@ -35,7 +35,8 @@ pub(crate) struct StepDownArguments {
     )]
     pub(crate) to: Option<String>,
 
-    /// How long to wait for the end of the term, such as 5m; a bare number is seconds [default: twice the ttl]
+    /// How long to wait for the end of the term, such as 5m; a bare number is seconds [default: twice the
+    /// ttl]
     #[arg(
         long,
         env = "TENURE_STEP_DOWN_WAIT",

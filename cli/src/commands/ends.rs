@@ -10,7 +10,8 @@ use std::time::Duration;
 /// Before what its status is.
 const COMMAND_ENDED: &str = "the command ended with ";
 
-/// How a term ended, and what its command ended with; of one whose command could not be started nothing is known.
+/// How a term ended, and what its command ended with; of one whose command could not be started nothing is
+/// known.
 pub(super) fn told(ending: Option<&Ending>) -> (String, Option<u8>) {
     ending.map_or_else(
         || ("the command could not be started".to_owned(), None),

@@ -6,7 +6,8 @@ use tenure::{SharedStore, StoreError};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Shortest time from one look to the next. Each asks for all that was chosen, which may be every lock of a store.
+/// Shortest time from one look to the next. Each asks for all that was chosen, which may be every lock of a
+/// store.
 const LOOKS_APART: Duration = Duration::from_millis(100);
 
 /// Pause before a watch that is over is started again.
@@ -29,7 +30,8 @@ impl Hints {
         Self(hints)
     }
 
-    /// Waits for the next hint, from a look on, and at most for `pause`; never so short that looks follow without a rest.
+    /// Waits for the next hint, from a look on, and at most for `pause`; never so short that looks follow
+    /// without a rest.
     pub(super) async fn wait(&mut self, pause: Duration) {
         let looked = Instant::now();
         tokio::select! {

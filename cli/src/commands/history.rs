@@ -13,10 +13,11 @@ use tenure::{FencingToken, History, LeaseName, PastTerm, SharedStore};
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 enum Latest {
     Leads(FencingToken),
-    /// It is held for whoever has only just looked, and by the servers' clocks it was not renewed within its ttl: its holder was
-    /// killed, or these are not set alike.
+    /// It is held for whoever has only just looked, and by the servers' clocks it was not renewed within its
+    /// ttl: its holder was killed, or these are not set alike.
     NotRenewed(FencingToken),
-    /// It was given back, and within a ttl it was still renewed: how it ended is noted beside, and may not be there yet.
+    /// It was given back, and within a ttl it was still renewed: how it ended is noted beside, and may not be
+    /// there yet.
     JustReleased(FencingToken),
     /// Nothing that the history does not.
     #[default]

@@ -119,8 +119,8 @@ impl Chosen {
     /// Reads them.
     ///
     /// # Errors
-    /// The store cannot be read. A record that cannot be understood is a row, not an error, and so is a lease of which the
-    /// store cannot tell while it tells of another.
+    /// The store cannot be read. A record that cannot be understood is a row, not an error, and so is a lease
+    /// of which the store cannot tell while it tells of another.
     pub(crate) async fn read(&self, store: &dyn LeaseStore) -> Result<Rows, Failure> {
         match self {
             Self::Prefix { prefix, housekeeping } => {
@@ -145,7 +145,8 @@ pub(crate) async fn answer<T>(asking: impl Future<Output = Result<T, StoreError>
         })
 }
 
-/// The exit code after showing these rows: a record that is damaged comes before what the store cannot tell now.
+/// The exit code after showing these rows: a record that is damaged comes before what the store cannot tell
+/// now.
 pub(crate) fn code_of(rows: &[Row]) -> u8 {
     let codes = rows.iter().filter_map(|row| match row {
         Row::Unreadable { error, .. } => Some(Code::from(error.fault)),
@@ -156,7 +157,8 @@ pub(crate) fn code_of(rows: &[Row]) -> u8 {
     damaged.or(codes.first()).map_or(0, |code| code.number())
 }
 
-/// Of several, one that cannot be told keeps no other from being shown: of a quorum, too few members may agree on one lease alone.
+/// Of several, one that cannot be told keeps no other from being shown: of a quorum, too few members may
+/// agree on one lease alone.
 async fn each(store: &dyn LeaseStore, names: &[LeaseName]) -> Result<Rows, Failure> {
     let mut rows = Rows::new();
     let mut first: Option<(StoreError, Instant)> = None;

@@ -72,8 +72,8 @@ fn head(viewed: &Viewed) -> String {
     }
 }
 
-/// The marks at the place that was given. Beside the leases there need not be any, nor the right to look, nor a fence for that
-/// kind of store; what is damaged there is told all the same.
+/// The marks at the place that was given. Beside the leases there need not be any, nor the right to look, nor
+/// a fence for that kind of store; what is damaged there is told all the same.
 async fn marks(place: &FencePlaceArguments, store: Option<&str>) -> Result<Vec<ListedMark>, Failure> {
     let place = FencePlace::find(place, store)?;
     let read = async {
@@ -94,7 +94,8 @@ async fn marks(place: &FencePlaceArguments, store: Option<&str>) -> Result<Vec<L
     }
 }
 
-/// Leaves the marks that belong to these leases. Of one that cannot be understood nobody knows: it is hidden from nobody.
+/// Leaves the marks that belong to these leases. Of one that cannot be understood nobody knows: it is hidden
+/// from nobody.
 fn keep_those_of(rows: &Rows, marks: &mut Vec<ListedMark>) {
     let leases: HashSet<&str> = rows.iter().map(Row::key).collect();
     marks.retain(|listed| {

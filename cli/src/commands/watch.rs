@@ -41,7 +41,8 @@ pub(crate) async fn watch(
 ) -> Result<u8, Failure> {
     tokio::select! {
         failed = show(arguments, matches, store, form, voice) => match failed? {},
-        // What was waited for has come: `tenure watch job | grep -m 1 held` must not wait for the next change.
+        // What was waited for has come: `tenure watch job | grep -m 1 held` must not wait for the next
+        // change.
         () = output::until_unread() => Ok(crate::exit::of_signal(libc::SIGPIPE)),
     }
 }

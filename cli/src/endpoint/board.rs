@@ -11,13 +11,15 @@ use tokio::sync::{Semaphore, watch};
 /// How old an answer of the store may be when it is shown.
 pub(super) const FRESH: Duration = Duration::from_secs(1);
 
-/// How old it may be for the next who looks: so often at most is the store asked. What is left is for showing it.
+/// How old it may be for the next who looks: so often at most is the store asked. What is left is for showing
+/// it.
 const SHARED: Duration = Duration::from_millis(800);
 
 /// How long the store may take.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// How many may wait for the store at a time, of all connections: the others get a place for what needs no store.
+/// How many may wait for the store at a time, of all connections: the others get a place for what needs no
+/// store.
 const WAITING_MAX: usize = CONNECTIONS_MAX / 4 * 3;
 
 /// What is known of one lease and of this process's part in it.
@@ -176,8 +178,8 @@ impl Board {
                 "too many wait for the store; ask again later",
             );
         };
-        // One asks, and who comes meanwhile gets the same answer, however long it took: where the store hangs, nobody waits for
-        // more than one time-out.
+        // One asks, and who comes meanwhile gets the same answer, however long it took: where the store
+        // hangs, nobody waits for more than one time-out.
         let _asking = self.asking.lock().await;
         if let Some(look) = self.known_to(came_at) {
             return look;

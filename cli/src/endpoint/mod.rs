@@ -1,5 +1,5 @@
-//! What this process tells over HTTP: metrics, and whether it is well. On a thread of its own, which neither the election
-//! nor the command waits for.
+//! What this process tells over HTTP: metrics, and whether it is well. On a thread of its own, which neither
+//! the election nor the command waits for.
 
 mod board;
 mod pages;
@@ -80,7 +80,8 @@ impl Endpoint {
                 std::io::ErrorKind::AlreadyExists => "name another path, or remove it",
                 _ => "give HOST:PORT, such as 127.0.0.1:9150, or unix:/run/NAME.sock",
             };
-            // No address has that sign, and a URL without its scheme has it after the password; a path may have any.
+            // No address has that sign, and a URL without its scheme has it after the password; a path may
+            // have any.
             let shown = match address.contains('@') && !address.starts_with(UNIX) {
                 true => "(not shown: this looks like a URL)".to_owned(),
                 false => unless_url(address),
@@ -114,8 +115,9 @@ impl Endpoint {
         Ok((endpoint, recorder))
     }
 
-    /// Serves the pages until this process ends, and takes in what happens from when it is told where to hear of it. Its thread is
-    /// not waited for at the end: the socket's file, where there is one, is the caller's to keep until then.
+    /// Serves the pages until this process ends, and takes in what happens from when it is told where to hear
+    /// of it. Its thread is not waited for at the end: the socket's file, where there is one, is the caller's
+    /// to keep until then.
     ///
     /// # Errors
     /// No thread is left.

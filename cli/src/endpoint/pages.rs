@@ -49,7 +49,8 @@ pub(super) async fn answer(
         .expect("status and headers are constants")
 }
 
-/// Fails when the command runs although its term is over: then this process cannot end it, and is better ended.
+/// Fails when the command runs although its term is over: then this process cannot end it, and is better
+/// ended.
 fn live(board: &Board) -> Page {
     match board.health() {
         Health::Leads(..) | Health::Idle => (StatusCode::OK, TEXT, "ok\n".to_owned()),
@@ -79,8 +80,8 @@ async fn leader(board: &Board) -> Page {
     leader_of(board, look, age)
 }
 
-/// Who leads, as the store has said to whoever asked so long ago: never somebody whose lease has ended meanwhile, and nobody
-/// after an answer that came too late.
+/// Who leads, as the store has said to whoever asked so long ago: never somebody whose lease has ended
+/// meanwhile, and nobody after an answer that came too late.
 fn leader_of(board: &Board, look: Look, age: Duration) -> Page {
     let mut page = json!({
         "lease": board.name.as_str(),

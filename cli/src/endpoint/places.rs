@@ -1,13 +1,13 @@
-//! The places for connections. Whoever asks has one until it is answered; of the others the one that has been idle for longest
-//! makes room.
+//! The places for connections. Whoever asks has one until it is answered; of the others the one that has been
+//! idle for longest makes room.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::{Duration, Instant, sleep};
 
-/// How long a place is its own of whoever has just connected, or has just been answered: a request takes a moment to come, an
-/// answer to be sent.
+/// How long a place is its own of whoever has just connected, or has just been answered: a request takes a
+/// moment to come, an answer to be sent.
 const OWN_TIME_MIN: Duration = Duration::from_millis(100);
 
 /// Places of which each has one connection at a time.
@@ -24,7 +24,8 @@ impl Places {
         }
     }
 
-    /// Serves a connection, as soon as there is a place for it: `serve` makes of its idleness what is to be done.
+    /// Serves a connection, as soon as there is a place for it: `serve` makes of its idleness what is to be
+    /// done.
     pub(super) async fn serve<T: Future<Output = ()> + Send + 'static>(
         &mut self,
         serve: impl FnOnce(Arc<Idleness>) -> T,

@@ -39,7 +39,8 @@ pub(super) fn listen(path: &Path) -> Result<(UnixListener, SocketFile)> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let _alone = alone_in(folder.unwrap_or(Path::new(".")))?;
     if let Ok(found) = path.symlink_metadata() {
-        // Whatever it is, it is somebody's: what is no socket refuses a connection just as one that nobody serves.
+        // Whatever it is, it is somebody's: what is no socket refuses a connection just as one that nobody
+        // serves.
         if !found.file_type().is_socket() {
             let what = "a file that is no socket is there";
             return Err(Error::new(ErrorKind::AlreadyExists, what));
@@ -57,8 +58,8 @@ pub(super) fn listen(path: &Path) -> Result<(UnixListener, SocketFile)> {
     Ok((listener, file))
 }
 
-/// The folder, locked against every other `tenure` for as long as this lives; or as it is, where somebody else keeps it locked:
-/// whoever may read a folder may lock it, and is not to keep anybody from work.
+/// The folder, locked against every other `tenure` for as long as this lives; or as it is, where somebody
+/// else keeps it locked: whoever may read a folder may lock it, and is not to keep anybody from work.
 fn alone_in(folder: &Path) -> Result<File> {
     let folder = File::open(folder)?;
     for _ in 0..TRIES_MAX {

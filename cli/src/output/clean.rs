@@ -20,15 +20,16 @@ pub(crate) fn clean(text: &str) -> String {
         .collect()
 }
 
-/// Control characters, and what ends a line or sets the direction of all that follows: a holder's id could show its token
-/// back to front. Letters that are written from right to left are none of these.
+/// Control characters, and what ends a line or sets the direction of all that follows: a holder's id could
+/// show its token back to front. Letters that are written from right to left are none of these.
 fn steers(character: char) -> bool {
     let marks_direction = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}');
     let sets_direction = matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     character.is_control() || marks_direction || sets_direction
 }
 
-/// JSON that means the same and steers no terminal: it may hold as they are all control characters but those of ASCII.
+/// JSON that means the same and steers no terminal: it may hold as they are all control characters but those
+/// of ASCII.
 pub(crate) fn inert(json: &str) -> Cow<'_, str> {
     let may_stay = |character: char| character < '\u{7f}' || !steers(character);
     if json.chars().all(may_stay) {

@@ -36,7 +36,8 @@ impl Row {
         }
     }
 
-    /// Whether Tenure keeps it by itself. Of a record that cannot be understood nobody knows: it is hidden from nobody.
+    /// Whether Tenure keeps it by itself. Of a record that cannot be understood nobody knows: it is hidden
+    /// from nobody.
     pub(crate) fn is_kept_by_tenure(&self) -> bool {
         matches!(self, Self::Lease(lease) if is_kept_by_tenure(lease))
     }
@@ -140,7 +141,8 @@ pub(crate) fn line_of(row: &Row) -> String {
     })
 }
 
-/// One lease for programs: durations in milliseconds, `state` as in the table. Who held it last is its holder only while it is held.
+/// One lease for programs: durations in milliseconds, `state` as in the table. Who held it last is its holder
+/// only while it is held.
 pub(crate) fn json_of(row: &Row) -> Value {
     match row {
         Row::Never(name) => json!({"name": name.as_str(), "state": row.state()}),

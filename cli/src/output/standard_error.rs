@@ -1,5 +1,5 @@
-//! Standard error. Once something is held it is written by a thread of its own: whoever does not read it, as a terminal after
-//! Ctrl-S, holds up nothing but lines.
+//! Standard error. Once something is held it is written by a thread of its own: whoever does not read it, as
+//! a terminal after Ctrl-S, holds up nothing but lines.
 
 use super::voice::line_of;
 use super::whole::write_whole;
@@ -22,8 +22,8 @@ const FLUSH_TIME_MAX: Duration = Duration::from_secs(1);
 /// The lines of a process that holds something.
 static LINES: OnceLock<Lines> = OnceLock::new();
 
-/// From here on nobody who writes to standard error waits for its reader. When signals are taken in, so that the thread is
-/// stopped by none, and before anything is held.
+/// From here on nobody who writes to standard error waits for its reader. When signals are taken in, so that
+/// the thread is stopped by none, and before anything is held.
 ///
 /// # Errors
 /// No file descriptor or thread is left.

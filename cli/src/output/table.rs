@@ -36,7 +36,8 @@ fn shown_width(cell: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// As terminals show them: two cells for each of these characters, and none for an accent that stands on another.
+    /// As terminals show them: two cells for each of these characters, and none for an accent that stands on
+    /// another.
     #[test]
     fn wide_characters_and_accents_move_no_column() {
         let line = |first: &str| [first, "|"].map(str::to_owned);

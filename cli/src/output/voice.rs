@@ -48,7 +48,8 @@ impl Voice {
         }
     }
 
-    /// The same of what went wrong, though this command goes on, or ends as another says: also where only errors are to be said.
+    /// The same of what went wrong, though this command goes on, or ends as another says: also where only
+    /// errors are to be said.
     pub(crate) fn warn(self, event: &str, text: &str, fields: Value) {
         write(&line_of(self.form, event, text, fields));
     }

@@ -5,8 +5,8 @@ use rustix::io::Errno;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 
-/// Writes all of it. Somebody else who has the file open may have set it to refuse what does not fit in now: it is waited for all
-/// the same, as a part of a line is none, and one that is lost would be missing unsaid.
+/// Writes all of it. Somebody else who has the file open may have set it to refuse what does not fit in now:
+/// it is waited for all the same, as a part of a line is none, and one that is lost would be missing unsaid.
 ///
 /// # Errors
 /// It cannot be written.

@@ -22,8 +22,8 @@ const TELL_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long the last telling may hold up the end of this process.
 const LAST_TELL_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// A collector that is told of the metrics every minute, or as often as `OTEL_METRIC_EXPORT_INTERVAL` says, and of each term
-/// some seconds after its end.
+/// A collector that is told of the metrics every minute, or as often as `OTEL_METRIC_EXPORT_INTERVAL` says,
+/// and of each term some seconds after its end.
 pub(crate) struct Collector {
     metrics: SdkMeterProvider,
     spans: SdkTracerProvider,

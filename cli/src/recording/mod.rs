@@ -18,7 +18,8 @@ use std::future::Future;
 use std::io;
 use std::sync::mpsc;
 
-/// Upper bounds of the histograms' buckets, in seconds: a round trip on one machine to the longest ttl that is usual.
+/// Upper bounds of the histograms' buckets, in seconds: a round trip on one machine to the longest ttl that
+/// is usual.
 pub(crate) const BUCKETS: [f64; 14] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0,
 ];
@@ -42,7 +43,8 @@ impl Recorders {
         self.any = true;
     }
 
-    /// From here on metrics are recorded, if anybody wants to know. Once in a process; answers whether anybody does.
+    /// From here on metrics are recorded, if anybody wants to know. Once in a process; answers whether
+    /// anybody does.
     ///
     /// # Errors
     /// Something else records already.
@@ -57,15 +59,16 @@ impl Recorders {
     }
 }
 
-/// Does `work` on a thread of its own, which neither the election nor the command waits for, until this process ends.
+/// Does `work` on a thread of its own, which neither the election nor the command waits for, until this
+/// process ends.
 ///
 /// # Errors
 /// No thread is left, or no runtime was to be had.
 pub(crate) fn aside(name: &'static str, work: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
     let (tell, told) = mpsc::channel();
     let thread = std::thread::Builder::new().name(format!("tenure {name}"));
-    // The runtime is made there, not here and handed over: where no thread is to be had, it would be dropped here, which panics
-    // on the command's own.
+    // The runtime is made there, not here and handed over: where no thread is to be had, it would be dropped
+    // here, which panics on the command's own.
     thread.spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         match runtime {

@@ -20,17 +20,18 @@ const LOOK_EVERY: Duration = Duration::from_secs(15);
 /// How long a look may take.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// A look reads the marks of all leases. It rests for so many times as long as that took: of many marks, each leader's look would
-/// be all that the store is asked for.
+/// A look reads the marks of all leases. It rests for so many times as long as that took: of many marks, each
+/// leader's look would be all that the store is asked for.
 const REST_LOOKS: u32 = 20;
 
 /// How many marks a look reads at most.
 const MARKS_MAX: usize = 100_000;
 
-/// Tells as a metric how many writes the fences of this lease have refused, for as long as this process lives.
+/// Tells as a metric how many writes the fences of this lease have refused, for as long as this process
+/// lives.
 ///
-/// Where there are no marks beside the leases, or no right to look at them, nothing is told. Nor is a sum of some of them: where
-/// there are too many to be read, that is said.
+/// Where there are no marks beside the leases, or no right to look at them, nothing is told. Nor is a sum of
+/// some of them: where there are too many to be read, that is said.
 pub(crate) async fn tell_noted_refusals(place: Place, board: Arc<Board>, voice: Voice) {
     let place = FencePlace::BesideLeases(place);
     let mut opened = None;

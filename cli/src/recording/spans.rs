@@ -12,8 +12,8 @@ use tenure::{Event, FencingToken, LeaseName, StoreError};
 /// What a term's span is called.
 const TERM: &str = "lease.term";
 
-/// What the context of a trace is called in the environment, as OpenTelemetry has it; the propagator's own names are in
-/// lower case.
+/// What the context of a trace is called in the environment, as OpenTelemetry has it; the propagator's own
+/// names are in lower case.
 const VARIABLES: [(&str, &str); 2] = [("TRACEPARENT", "traceparent"), ("TRACESTATE", "tracestate")];
 
 /// Makes spans.

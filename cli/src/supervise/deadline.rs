@@ -1,5 +1,5 @@
-//! The last resort: a thread that tells the warden how long the work may live, and kills before the lease can pass to
-//! another.
+//! The last resort: a thread that tells the warden how long the work may live, and kills before the lease can
+//! pass to another.
 
 use super::work::{Orders, limit_of};
 use crate::exit::{Code, Failure};
@@ -41,18 +41,19 @@ const KILL_EVERY: Duration = Duration::from_millis(20);
 /// How often in a renewal interval the end of the term is looked at and told.
 const TELL_PART: u32 = 2;
 
-/// How much of the time until the work is killed passes at most until the next look: a renewal in the last moment, which has
-/// saved the term, is told long before the warden would kill.
+/// How much of the time until the work is killed passes at most until the next look: a renewal in the last
+/// moment, which has saved the term, is told long before the warden would kill.
 const LOOK_PART: u32 = 2;
 
 /// The shortest time between two such looks: no renewal comes so late.
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(20);
 
-/// Tells the warden of every renewal, and has it kill the work a margin before the deadline of the term; in the last part of
-/// the margin kills it past the warden.
+/// Tells the warden of every renewal, and has it kill the work a margin before the deadline of the term; in
+/// the last part of the margin kills it past the warden.
 ///
-/// It depends on no runtime, writes nothing for people and waits for nobody: a supervisor that is held up, by a
-/// terminal that nobody reads for one, cannot keep the work alive, and does not end it either. Dropping it disarms it.
+/// It depends on no runtime, writes nothing for people and waits for nobody: a supervisor that is held up, by
+/// a terminal that nobody reads for one, cannot keep the work alive, and does not end it either. Dropping it
+/// disarms it.
 pub(super) struct Deadline {
     disarm: OwnedFd,
     thread: Option<JoinHandle<()>>,
@@ -147,8 +148,9 @@ fn watch(
     }
 }
 
-/// When a term ends that says so itself: one that was ended, as by another's, no longer does. It has ended `now`, or when that was
-/// told; the time in which this process is to see the work gone is counted from there.
+/// When a term ends that says so itself: one that was ended, as by another's, no longer does. It has ended
+/// `now`, or when that was told; the time in which this process is to see the work gone is counted from
+/// there.
 fn end_of(until: Moment, told: Option<Moment>, now: Moment) -> Moment {
     match until > Moment::ZERO {
         true => until,
@@ -156,7 +158,8 @@ fn end_of(until: Moment, told: Option<Moment>, now: Moment) -> Moment {
     }
 }
 
-/// When to look again whether the term was extended: `every` so often, and ever sooner as `kill_at` comes near.
+/// When to look again whether the term was extended: `every` so often, and ever sooner as `kill_at` comes
+/// near.
 fn next_look(now: Moment, kill_at: Moment, every: Duration) -> Moment {
     let part = kill_at.since(now) / LOOK_PART;
     kill_at.min(now.after(every.min(part.max(LOOK_EVERY_MIN))))
@@ -177,7 +180,8 @@ mod tests {
     use super::*;
     use tenure::TimingOptions;
 
-    /// A shorter one is over before a loaded machine has killed, and a longer one leaves nothing of the grace.
+    /// A shorter one is over before a loaded machine has killed, and a longer one leaves nothing of the
+    /// grace.
     #[test]
     fn the_margin_before_the_end_grows_with_the_ttl_and_leaves_half_of_the_grace() {
         for (ttl, grace, margin) in [

@@ -40,7 +40,8 @@ pub(super) enum End {
 }
 
 impl Ending {
-    /// How work ended that is gone, with this command. Who has not told how its command did was killed, and the command with it.
+    /// How work ended that is gone, with this command. Who has not told how its command did was killed, and
+    /// the command with it.
     pub(super) fn of(ended: Option<&End>, leader: Option<ExitStatus>) -> Self {
         let status = leader.unwrap_or_else(|| ExitStatus::from_raw(Signal::KILL.as_raw()));
         match ended {

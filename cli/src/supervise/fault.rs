@@ -3,10 +3,11 @@
 use crate::exit::Code;
 use std::process::exit;
 
-/// Kept while there is work: a panic that unwinds past it ends this process there and then, before the term is dropped.
+/// Kept while there is work: a panic that unwinds past it ends this process there and then, before the term
+/// is dropped.
 ///
-/// Dropping a term gives its lease back, and a panic waits for no work. A process that has ended leaves both to the warden, which
-/// gives the lease back when nothing of the work is left.
+/// Dropping a term gives its lease back, and a panic waits for no work. A process that has ended leaves both
+/// to the warden, which gives the lease back when nothing of the work is left.
 pub(crate) struct EndedByFault;
 
 impl Drop for EndedByFault {

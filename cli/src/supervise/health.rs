@@ -46,8 +46,8 @@ impl Page {
     /// Reads `http://HOST[:PORT]/PATH`.
     ///
     /// # Errors
-    /// In words, and without it: it is another URL, or has a password, which would be sent and shown as it stands. TLS and
-    /// passwords are left to a shell command.
+    /// In words, and without it: it is another URL, or has a password, which would be sent and shown as it
+    /// stands. TLS and passwords are left to a shell command.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let wrong = || "write http://HOST:PORT/PATH; for https use --health-cmd 'curl -fs …'".to_owned();
         let uri: Uri = text.parse().map_err(|_| wrong())?;
@@ -70,7 +70,8 @@ impl Page {
         })
     }
 
-    /// Where it is. Looked up on a thread of its own: the runtime, which looks names up, too, panics where it gets no thread.
+    /// Where it is. Looked up on a thread of its own: the runtime, which looks names up, too, panics where it
+    /// gets no thread.
     ///
     /// # Errors
     /// No such host is known, or there is no thread left to look it up on.

@@ -24,7 +24,8 @@ pub(crate) struct Heartbeat {
     pub(crate) within: Duration,
 }
 
-/// What changes when the file is touched, written or replaced. Not compared with any clock: only that it changes counts.
+/// What changes when the file is touched, written or replaced. Not compared with any clock: only that it
+/// changes counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Trace {
     inode: u64,
@@ -64,8 +65,8 @@ impl Heartbeat {
         format!("{shown} was not touched for {}", short(self.within))
     }
 
-    /// Tells when the file has changed. Looks from a thread that nobody waits for: a file system may hang, and neither the end of
-    /// the term nor of this process may hang with it.
+    /// Tells when the file has changed. Looks from a thread that nobody waits for: a file system may hang,
+    /// and neither the end of the term nor of this process may hang with it.
     fn touches(&self) -> std::io::Result<watch::Receiver<Option<Trace>>> {
         let every = (self.within / LOOKS).clamp(LOOK_EVERY_MIN, LOOK_EVERY_MAX);
         let (touched, touches) = watch::channel(None);

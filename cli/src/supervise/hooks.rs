@@ -19,8 +19,8 @@ pub(crate) struct HookCommands {
 /// How many hooks may wait for the one that runs; what comes then is not run, and that is said.
 const WAITING_MAX: usize = 16;
 
-/// Runs the hooks one after the other, in the order of what they hear of, and tells of those that fail. What fails or hangs
-/// changes nothing, and holds up nothing but the hooks after it.
+/// Runs the hooks one after the other, in the order of what they hear of, and tells of those that fail. What
+/// fails or hangs changes nothing, and holds up nothing but the hooks after it.
 pub(crate) struct Hooks {
     commands: HookCommands,
     queue: mpsc::Sender<Hook>,

@@ -137,7 +137,8 @@ impl Job {
         self.claim = Claim { store, incarnation };
     }
 
-    /// Starts it for this term, below a warden. Says whether it was started; if not, something may be left to be waited for.
+    /// Starts it for this term, below a warden. Says whether it was started; if not, something may be left to
+    /// be waited for.
     ///
     /// # Errors
     /// There is no warden. Nothing runs.

@@ -1,4 +1,5 @@
-//! What a command leaves behind when it ends by itself: work in the background would end unfinished, and nobody would know.
+//! What a command leaves behind when it ends by itself: work in the background would end unfinished, and
+//! nobody would know.
 
 use crate::output::Voice;
 use crate::warden::tree::{living_below, name_of};

@@ -1,9 +1,10 @@
 //! Running a command for one term: it must be gone, with all it started, before the term's deadline.
 //!
-//! The order is: doubt → SIGTERM → grace → SIGKILL a margin before the deadline → nothing is left of the work → the
-//! lease is given back. None of it depends on the election's thread: a term says by itself when it is in doubt
-//! and when it is over, and [`deadline`] has the work killed even if this thread is held up. The command itself runs
-//! below a [warden](crate::warden), which does the same if all of this process is held up, or dead.
+//! The order is: doubt → SIGTERM → grace → SIGKILL a margin before the deadline → nothing is left of the work
+//! → the lease is given back. None of it depends on the election's thread: a term says by itself when it is
+//! in doubt and when it is over, and [`deadline`] has the work killed even if this thread is held up. The
+//! command itself runs below a [warden](crate::warden), which does the same if all of this process is held
+//! up, or dead.
 
 mod deadline;
 mod ending;
@@ -172,7 +173,8 @@ impl Watch<'_> {
             let remains = self.work.remains();
             self.wake_or_end(remains.stopped);
             if self.work.is_orphaned() {
-                // No fault of the store's: this host would have the next term at once, and the next end of it.
+                // No fault of the store's: this host would have the next term at once, and the next end of
+                // it.
                 self.because(Why::Unwell(
                     "the warden of the command has died, or was frozen".to_owned(),
                 ));
@@ -208,7 +210,8 @@ impl Watch<'_> {
                 () = sleep_until(self.kill_at.unwrap_or_else(Instant::now)), if self.kill_at.is_some() => {
                     self.kill();
                 }
-                // What it has said comes before what it is taken for, if it was seen: it may be this process that was held up.
+                // What it has said comes before what it is taken for, if it was seen: it may be this process
+                // that was held up.
                 () = self.work.heard() => {}
                 () = sleep_until(self.replace_at.unwrap_or_else(Instant::now)), if self.replace_at.is_some() => {
                     self.replace_at = None;
@@ -270,7 +273,8 @@ impl Watch<'_> {
                 if signal == Signal::TERM {
                     self.work.terminate();
                 } else {
-                    // As from a terminal: for the command's group. Who is beside it hears of the end when the command has ended.
+                    // As from a terminal: for the command's group. Who is beside it hears of the end when the
+                    // command has ended.
                     self.work.signal(signal);
                     // A stopped member could not take it in.
                     self.work.signal(Signal::CONT);
@@ -284,8 +288,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Sees to a command that was stopped by this signal. One that goes on already asks for nothing, and may have passed on the
-    /// terminal that it was lent meanwhile: the word of it was late.
+    /// Sees to a command that was stopped by this signal. One that goes on already asks for nothing, and may
+    /// have passed on the terminal that it was lent meanwhile: the word of it was late.
     fn wake_or_end(&mut self, stopped_by: Option<Signal>) {
         let stopped_by = stopped_by.filter(|_| self.work.is_stopped());
         match stopped_by.map(|signal| self.terminal.command_stopped(signal)) {
@@ -308,8 +312,8 @@ impl Watch<'_> {
             return left;
         }
         if self.ended.is_none() {
-            // The last resort may have been quicker than this thread; and what ended after the term, while this
-            // process was frozen for one, has not ended in it.
+            // The last resort may have been quicker than this thread; and what ended after the term, while
+            // this process was frozen for one, has not ended in it.
             let in_time = self.leadership.authority() != Authority::None && !self.work.was_killed();
             self.ended = Some(if in_time {
                 left = self.work.left();
@@ -374,7 +378,8 @@ impl Watch<'_> {
         voice.say("doubted", &text, fields);
     }
 
-    /// Says that the work cannot be killed. While it lives its lease is renewed, so that no other works beside it.
+    /// Says that the work cannot be killed. While it lives its lease is renewed, so that no other works
+    /// beside it.
     fn outlive(&mut self, command: &str, voice: Voice) {
         if std::mem::replace(&mut self.outlives, true) {
             return;

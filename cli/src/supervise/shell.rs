@@ -1,4 +1,5 @@
-//! A command of the user's for `/bin/sh -c`, killed with its group when it takes too long or is no longer wanted.
+//! A command of the user's for `/bin/sh -c`, killed with its group when it takes too long or is no longer
+//! wanted.
 
 use super::system::{die_with_parent, signals_as_at_start};
 use crate::arguments::own_variables;
@@ -24,7 +25,8 @@ pub(crate) type Environment = Vec<(&'static str, OsString)>;
 pub(super) enum Output {
     /// Beside the messages.
     StandardError,
-    /// What it says of itself is its exit code. Its errors are passed on, so that whoever does not read them fails no probe.
+    /// What it says of itself is its exit code. Its errors are passed on, so that whoever does not read them
+    /// fails no probe.
     Nowhere,
 }
 
@@ -54,8 +56,8 @@ pub(super) async fn run_in_shell(
         }
         Output::Nowhere => (Stdio::null(), Stdio::piped()),
     };
-    // Starting it holds this thread up until it has become the shell, which it cannot on a file system that is away: one that is
-    // there for every program, and not the first that PATH has, which may be elsewhere.
+    // Starting it holds this thread up until it has become the shell, which it cannot on a file system that
+    // is away: one that is there for every program, and not the first that PATH has, which may be elsewhere.
     let mut shell = Command::new(SHELL);
     for variable in own_variables() {
         shell.env_remove(variable);
@@ -75,7 +77,8 @@ pub(super) async fn run_in_shell(
         .kill_on_drop(true);
     signals_as_at_start(shell.as_std_mut());
     if output == Output::Nowhere {
-        // Nobody is left to hear its answer; a hook has its own to do. As this runs on the main thread, that is the parent.
+        // Nobody is left to hear its answer; a hook has its own to do. As this runs on the main thread, that
+        // is the parent.
         die_with_parent(shell.as_std_mut());
     }
     let mut running = shell.spawn().map_err(|error| format!("sh: {error}"))?;

@@ -24,8 +24,9 @@ const FORWARDED: [(Signal, Meaning); 7] = [
     (Signal::WINCH, Meaning::Nothing),
 ];
 
-/// What is left of the patience with a store that does not answer, when a signal has asked for the end: who has sent it would
-/// rather kill than wait for long, and others would wait for a ttl if a release that is under way did not come through.
+/// What is left of the patience with a store that does not answer, when a signal has asked for the end: who
+/// has sent it would rather kill than wait for long, and others would wait for a ttl if a release that is
+/// under way did not come through.
 const HURRIED_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a signal to this process means, beside that the command gets it.
@@ -59,14 +60,16 @@ pub(crate) struct Signals {
     end: Option<Signal>,
     /// One that was taken in before there was anybody to be told of it.
     untold: Option<Signal>,
-    /// It came from a key of the terminal that has signalled the command alone: this process's group has not heard of it.
+    /// It came from a key of the terminal that has signalled the command alone: this process's group has not
+    /// heard of it.
     is_unheard: bool,
 }
 
 impl Signals {
     /// Takes in the signals, but for those that were ignored when this process was started, as by `nohup`:
-    /// they stay ignored, for the command, too. Those that were blocked are heard here, and stay blocked there. Those with which a terminal stops its groups stop this process no more. Before
-    /// there is any other thread.
+    /// they stay ignored, for the command, too. Those that were blocked are heard here, and stay blocked
+    /// there. Those with which a terminal stops its groups stop this process no more. Before there is any
+    /// other thread.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -100,16 +103,16 @@ impl Signals {
         self.end
     }
 
-    /// Returns when a signal has asked for the end, which is told again as the next notice: what is not there yet gets it later.
-    /// Takes in no other. May be dropped and called again without losing one.
+    /// Returns when a signal has asked for the end, which is told again as the next notice: what is not there
+    /// yet gets it later. Takes in no other. May be dropped and called again without losing one.
     pub(super) async fn asked_to_end(&mut self) -> Signal {
         let signal = poll_fn(|context| self.poll_end(context)).await;
         self.untold = Some(signal);
         signal
     }
 
-    /// Takes in that a key of the terminal has ended the command by this signal: as it would have come here, too, if the command
-    /// were not in a group of its own.
+    /// Takes in that a key of the terminal has ended the command by this signal: as it would have come here,
+    /// too, if the command were not in a group of its own.
     pub(super) fn interrupt(&mut self, signal: Signal) {
         let is_taken_in = self.forwarded.iter().any(|(forwarded, ..)| *forwarded == signal);
         if is_taken_in && self.end().is_none() {
@@ -118,8 +121,9 @@ impl Signals {
         }
     }
 
-    /// How to end with this code. Where a key of the terminal has ended the work or the waiting, by its signal: a shell or `make`
-    /// that waits for this process stops only if it has heard of the signal, and its child has died of it.
+    /// How to end with this code. Where a key of the terminal has ended the work or the waiting, by its
+    /// signal: a shell or `make` that waits for this process stops only if it has heard of the signal, and
+    /// its child has died of it.
     pub(crate) fn ending(&mut self, code: u8) -> End {
         let end = self.end();
         match end.filter(|signal| matches!(*signal, Signal::INT | Signal::QUIT)) {
@@ -138,8 +142,8 @@ impl Signals {
         poll_fn(|context| self.poll(context)).await
     }
 
-    /// The next one that asks for the end of waiting. While nothing is held, Ctrl-Z suspends this process. May be dropped and
-    /// called again without losing one.
+    /// The next one that asks for the end of waiting. While nothing is held, Ctrl-Z suspends this process.
+    /// May be dropped and called again without losing one.
     pub(crate) async fn end_of_waiting(&mut self) -> Signal {
         loop {
             match self.next().await {
@@ -152,8 +156,9 @@ impl Signals {
         }
     }
 
-    /// Returns when a signal has asked for the end of keeping what nothing works under. Ctrl-Z suspends nobody meanwhile, as while a
-    /// command works: the lease would be lost before long. May be dropped and called again without losing one.
+    /// Returns when a signal has asked for the end of keeping what nothing works under. Ctrl-Z suspends
+    /// nobody meanwhile, as while a command works: the lease would be lost before long. May be dropped and
+    /// called again without losing one.
     pub(crate) async fn end_of_keeping(&mut self) {
         let mut terminal = Terminal::of_nobody();
         while self.end().is_none() {
@@ -178,8 +183,8 @@ impl Signals {
         }
     }
 
-    /// Waits for what is the last that the store is asked for, as long as there is patience; but not for long, once a signal has
-    /// asked for the end, before or meanwhile.
+    /// Waits for what is the last that the store is asked for, as long as there is patience; but not for
+    /// long, once a signal has asked for the end, before or meanwhile.
     pub(crate) async fn wait_at_the_end<T>(
         &mut self,
         patience: Duration,

@@ -6,8 +6,8 @@ use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Those that were there before this process became `tenure`, as of the shell of a container's entry point. None is reaped but
-/// here, so no number is another's.
+/// Those that were there before this process became `tenure`, as of the shell of a container's entry point.
+/// None is reaped but here, so no number is another's.
 static BROUGHT: Mutex<Option<HashSet<Pid>>> = Mutex::new(None);
 
 /// Spares the children that this process has now: before it starts any.
@@ -23,8 +23,8 @@ pub(super) fn spared_children() -> HashSet<Pid> {
     spared
 }
 
-/// Reaps what has ended and was left to this process, which adopts orphans: all but the shells that are waited for, and
-/// `others`. From the thread that starts them: there is none that is not known yet.
+/// Reaps what has ended and was left to this process, which adopts orphans: all but the shells that are
+/// waited for, and `others`. From the thread that starts them: there is none that is not known yet.
 pub(super) fn reap_adopted(others: &[Pid]) {
     let shells = awaited_shells();
     for child in children_of(getpid()) {

@@ -23,8 +23,8 @@ const STOPS: [libc::c_int; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 /// The signals that were blocked when this process was started, once others are.
 static BLOCKED_AT_START: OnceLock<libc::sigset_t> = OnceLock::new();
 
-/// This process's group; none, where a PID namespace has been entered without a new session (`unshare --pid --fork`, bubblewrap),
-/// so that the group is one outside of it, which has no number here.
+/// This process's group; none, where a PID namespace has been entered without a new session (`unshare --pid
+/// --fork`, bubblewrap), so that the group is one outside of it, which has no number here.
 #[expect(unsafe_code, reason = "rustix takes it for granted that there is a number")]
 pub(super) fn own_group() -> Option<Pid> {
     // SAFETY: it takes nothing, and only answers with a number.
@@ -33,7 +33,8 @@ pub(super) fn own_group() -> Option<Pid> {
 
 /// Has the kernel kill the child when the thread that spawns it ends: spawn it from the main thread only.
 ///
-/// A program that changes its user is exempt, as it starts (set-user-id) or later (`setuid`): the kernel forgets the wish.
+/// A program that changes its user is exempt, as it starts (set-user-id) or later (`setuid`): the kernel
+/// forgets the wish.
 #[expect(
     unsafe_code,
     reason = "`pre_exec` is unsafe; the closure makes two system calls and allocates nothing"
@@ -50,7 +51,8 @@ pub(crate) fn die_with_parent(command: &mut Command) {
         }
     };
     // SAFETY: between fork and exec only async-signal-safe functions may run. `prctl` and `getppid` are bare
-    // system calls, and neither they nor the errors made here allocate, lock or touch memory of other threads.
+    // system calls, and neither they nor the errors made here allocate, lock or touch memory of other
+    // threads.
     unsafe {
         command.pre_exec(in_child);
     }
@@ -66,15 +68,15 @@ pub(crate) fn only_before(command: &mut Command, moment: Moment) {
         true => Ok(()),
         false => Err(io::ErrorKind::TimedOut.into()),
     };
-    // SAFETY: between fork and exec only async-signal-safe functions may run. `clock_gettime` is one, and neither it nor the
-    // error made here allocates, locks or touches memory of other threads.
+    // SAFETY: between fork and exec only async-signal-safe functions may run. `clock_gettime` is one, and
+    // neither it nor the error made here allocates, locks or touches memory of other threads.
     unsafe {
         command.pre_exec(in_child);
     }
 }
 
-/// Has the child write itself into `members`, the list of a control group, before it becomes the command. Where it may
-/// not, it starts outside.
+/// Has the child write itself into `members`, the list of a control group, before it becomes the command.
+/// Where it may not, it starts outside.
 #[expect(
     unsafe_code,
     reason = "`pre_exec` is unsafe; the closure makes one system call and allocates nothing"
@@ -107,13 +109,14 @@ pub(crate) fn inherited_socket(number: i32) -> io::Result<UnixStream> {
     if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: it is open, as was just seen, was inherited for this use, and is taken here alone, before anything else of
-    // this process opens or closes a file by number.
+    // SAFETY: it is open, as was just seen, was inherited for this use, and is taken here alone, before
+    // anything else of this process opens or closes a file by number.
     Ok(UnixStream::from(unsafe { OwnedFd::from_raw_fd(number) }))
 }
 
-/// Whether these were ignored when this process was started. A broken pipe, as below systemd: Rust's runtime ignores it before
-/// `main`, and has no child ignore it. The end of a child, which this process hears, and whoever hears a signal ignores it no more.
+/// Whether these were ignored when this process was started. A broken pipe, as below systemd: Rust's runtime
+/// ignores it before `main`, and has no child ignore it. The end of a child, which this process hears, and
+/// whoever hears a signal ignores it no more.
 static IGNORED_AT_START: [(libc::c_int, AtomicBool); 2] = [
     (libc::SIGPIPE, AtomicBool::new(false)),
     (libc::SIGCHLD, AtomicBool::new(false)),
@@ -122,7 +125,8 @@ static IGNORED_AT_START: [(libc::c_int, AtomicBool); 2] = [
 /// Runs before the runtime does.
 #[used]
 #[expect(unsafe_code, reason = "the loader calls what is named in this section")]
-// SAFETY: it is what the section is for, functions of this form; this one asks the kernel, and allocates nothing.
+// SAFETY: it is what the section is for, functions of this form; this one asks the kernel, and allocates
+// nothing.
 #[unsafe(link_section = ".init_array")]
 static NOTE_IGNORED: extern "C" fn() = note_ignored;
 
@@ -139,8 +143,9 @@ extern "C" fn note_ignored() {
     }
 }
 
-/// From here on this process hears `heard` though they were blocked when it was started, and a terminal stops it no more; the file that is answered tells by which signal it would
-/// have, to [`next_stop`]. From the main thread, before there is any other: threads inherit it.
+/// From here on this process hears `heard` though they were blocked when it was started, and a terminal stops
+/// it no more; the file that is answered tells by which signal it would have, to [`next_stop`]. From the main
+/// thread, before there is any other: threads inherit it.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -195,11 +200,13 @@ pub(super) fn next_stop(file: &OwnedFd) -> io::Result<Signal> {
     Signal::from_named_raw(number).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Stops this process as Ctrl-Z does where nobody hears it: not at all, where nobody could wake it. Returns when it was woken.
+/// Stops this process as Ctrl-Z does where nobody hears it: not at all, where nobody could wake it. Returns
+/// when it was woken.
 #[expect(unsafe_code, reason = "sets of signals are filled in by the C library")]
 pub(super) fn suspend() {
     let stop = set_of(&[libc::SIGTSTP]);
-    // SAFETY: the set is initialised; the null pointers ask for nothing. The signal is for this thread, which alone lets it in.
+    // SAFETY: the set is initialised; the null pointers ask for nothing. The signal is for this thread, which
+    // alone lets it in.
     unsafe {
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const stop, std::ptr::null_mut());
         libc::raise(libc::SIGTSTP);
@@ -207,7 +214,8 @@ pub(super) fn suspend() {
     }
 }
 
-/// Ends this process by this signal, so that whoever waits for it sees that. Returns where the kernel does not do it.
+/// Ends this process by this signal, so that whoever waits for it sees that. Returns where the kernel does
+/// not do it.
 #[expect(
     unsafe_code,
     reason = "a signal's action is set, and a set of signals filled in"
@@ -221,7 +229,8 @@ pub(crate) fn end_by(signal: Signal) {
         maximum: Some(0),
     };
     let _ = setrlimit(Resource::Core, no_core);
-    // SAFETY: the default action runs no code of this process; the set is initialised, and the null pointer asks for nothing.
+    // SAFETY: the default action runs no code of this process; the set is initialised, and the null pointer
+    // asks for nothing.
     unsafe {
         libc::signal(number, libc::SIG_DFL);
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const only, std::ptr::null_mut());
@@ -229,8 +238,8 @@ pub(crate) fn end_by(signal: Signal) {
     }
 }
 
-/// Starts the child with signals as this process was started: those blocked that were before [`hear_stops`], so that a
-/// terminal stops it, and a broken pipe and the end of a child ignored where they were.
+/// Starts the child with signals as this process was started: those blocked that were before [`hear_stops`],
+/// so that a terminal stops it, and a broken pipe and the end of a child ignored where they were.
 #[expect(
     unsafe_code,
     reason = "`pre_exec` is unsafe; the closure makes a few system calls and allocates nothing"
@@ -252,8 +261,8 @@ pub(crate) fn signals_as_at_start(command: &mut Command) {
             error => Err(io::Error::from_raw_os_error(error)),
         }
     };
-    // SAFETY: between fork and exec only async-signal-safe functions may run: `signal` is one, and `pthread_sigmask` on Linux a
-    // bare system call.
+    // SAFETY: between fork and exec only async-signal-safe functions may run: `signal` is one, and
+    // `pthread_sigmask` on Linux a bare system call.
     unsafe {
         command.pre_exec(in_child);
     }
@@ -284,7 +293,8 @@ pub(crate) struct ClockCorrection {
 #[expect(unsafe_code, reason = "a structure is filled in by the C library")]
 pub(crate) fn clock_correction() -> io::Result<ClockCorrection> {
     let mut correction = MaybeUninit::<libc::timex>::zeroed();
-    // SAFETY: it is plain numbers, for which zero is a value; without a mode nothing is set, and all of it is filled in.
+    // SAFETY: it is plain numbers, for which zero is a value; without a mode nothing is set, and all of it is
+    // filled in.
     let correction = unsafe {
         if libc::adjtimex(correction.as_mut_ptr()) == -1 {
             return Err(io::Error::last_os_error());

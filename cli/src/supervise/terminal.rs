@@ -1,10 +1,12 @@
-//! The terminal, where there is one: it goes to whoever asks for it, the command or the others of this process's group.
+//! The terminal, where there is one: it goes to whoever asks for it, the command or the others of this
+//! process's group.
 //!
-//! The command is in a group of its own, and a terminal has one group in its foreground: who reads from it, or sets it up, from
-//! another one is stopped by the kernel, with all of its group. Where nobody else of this process's group could want it, this
-//! process lends the terminal for the whole term. In a pipeline it stays the group's, so that Ctrl-C reaches all of it; the
-//! command is lent it when it is stopped for it, and the others have it back when one of them is. This process itself is never
-//! stopped for it ([`Signals`](super::Signals) hears instead): it would not renew, and its work would be killed.
+//! The command is in a group of its own, and a terminal has one group in its foreground: who reads from it,
+//! or sets it up, from another one is stopped by the kernel, with all of its group. Where nobody else of this
+//! process's group could want it, this process lends the terminal for the whole term. In a pipeline it stays
+//! the group's, so that Ctrl-C reaches all of it; the command is lent it when it is stopped for it, and the
+//! others have it back when one of them is. This process itself is never stopped for it
+//! ([`Signals`](super::Signals) hears instead): it would not renew, and its work would be killed.
 
 use super::system::own_group;
 use super::work::Work;
@@ -52,7 +54,8 @@ pub(super) enum Stopped {
 }
 
 impl Terminal {
-    /// The terminal for this work, which has it at once where this process is in the foreground of its input, and alone.
+    /// The terminal for this work, which has it at once where this process is in the foreground of its input,
+    /// and alone.
     pub(super) fn of(work: &Work) -> Self {
         let mut terminal = Self::of_nobody();
         terminal.theirs = Some(work.number());
@@ -105,14 +108,15 @@ impl Terminal {
         }
     }
 
-    /// The signal of a key with which the command was ended, if it was: it has the terminal, and nobody else has heard of it.
+    /// The signal of a key with which the command was ended, if it was: it has the terminal, and nobody else
+    /// has heard of it.
     pub(super) fn interrupted(&self, status: ExitStatus) -> Option<Signal> {
         let signal = status.signal().and_then(Signal::from_named_raw)?;
         (self.is_lent && matches!(signal, Signal::INT | Signal::QUIT)).then_some(signal)
     }
 
-    /// Takes in that this process's group was to be stopped by this signal: the others of it are. They go on, with the terminal
-    /// where they asked for it.
+    /// Takes in that this process's group was to be stopped by this signal: the others of it are. They go on,
+    /// with the terminal where they asked for it.
     pub(super) fn group_stopped(&mut self, signal: Signal) {
         if signal == Signal::TSTP {
             // They would suspend the command with them, as soon as a pipe between them is full or empty.
@@ -152,8 +156,8 @@ impl Terminal {
         let Some(device) = &self.device else {
             return;
         };
-        // Not from another group: a shell may have taken it back. One that is gone, as a job of a shell that was killed before it,
-        // would keep it from everybody.
+        // Not from another group: a shell may have taken it back. One that is gone, as a job of a shell that
+        // was killed before it, would keep it from everybody.
         let is_there = |group| living_members_of(group).next().is_some();
         if tcgetpgrp(device).is_ok_and(|group| Some(group) != self.theirs && is_there(group)) {
             return;
@@ -182,7 +186,8 @@ impl Drop for Terminal {
     }
 }
 
-/// Whether nobody else is in this process's group, but for those that have started it: a script, `make` or `sudo` waits.
+/// Whether nobody else is in this process's group, but for those that have started it: a script, `make` or
+/// `sudo` waits.
 fn is_alone_in(ours: Pid) -> bool {
     let parent = |pid: &Pid| Pid::from_raw(stat(*pid)?.parent);
     let waiting: Vec<Pid> = successors(Some(getpid()), parent).collect();

@@ -1,4 +1,5 @@
-//! The work of a term, as its supervisor sees it: through a warden, or below this process if the warden is gone.
+//! The work of a term, as its supervisor sees it: through a warden, or below this process if the warden is
+//! gone.
 
 use super::leftovers::Leftovers;
 use super::signals::Signals;
@@ -58,7 +59,8 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// Gives an order. A warden that takes none is frozen or dead: then its deadline, or its death, ends the work.
+    /// Gives an order. A warden that takes none is frozen or dead: then its deadline, or its death, ends the
+    /// work.
     pub(super) fn give(&self, order: Order) {
         if order == Order::Kill {
             self.killed.store(true, Ordering::SeqCst);
@@ -113,8 +115,9 @@ pub(super) enum NotStarted {
 }
 
 impl Work {
-    /// Begins the work that this warden waits to start. Where it is not started the warden is killed, and what is left of both
-    /// is to be waited for as for all work: a program on a dead network file system cannot be killed, for one.
+    /// Begins the work that this warden waits to start. Where it is not started the warden is killed, and
+    /// what is left of both is to be waited for as for all work: a program on a dead network file system
+    /// cannot be killed, for one.
     pub(super) async fn begin(
         warden: Pid,
         stream: UnixStream,
@@ -187,7 +190,8 @@ impl Work {
         }
     }
 
-    /// Reaps what was left to this process beside the work: how the command has ended is taken in as the work is ended.
+    /// Reaps what was left to this process beside the work: how the command has ended is taken in as the work
+    /// is ended.
     pub(super) fn reap_others(&self) {
         reap_adopted(&[self.orders.warden, self.leader]);
     }
@@ -236,8 +240,8 @@ impl Work {
         }
     }
 
-    /// Has a stopped warden go on when the command has ended: it would never say so, and the lease would be kept for ever. One
-    /// that is stopped again is ended.
+    /// Has a stopped warden go on when the command has ended: it would never say so, and the lease would be
+    /// kept for ever. One that is stopped again is ended.
     pub(super) fn wake_warden(&mut self) {
         let state_of = |pid| stat(pid).map(|stat| stat.state);
         let has_ended = matches!(state_of(self.leader), None | Some('Z' | 'X'));
@@ -304,7 +308,8 @@ impl Work {
             let children = children_of(getpid());
             let mut orphans = children.iter().filter(|child| !spared.contains(child)).peekable();
             if orphans.peek().is_none() {
-                // Exact: who is left would be a child, or below one. A list that could not be read lacks the spared, too.
+                // Exact: who is left would be a child, or below one. A list that could not be read lacks the
+                // spared, too.
                 let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
                 self.empty = match spared.is_empty() {
                     true => waitid(WaitId::All, look).err() == Some(Errno::CHILD),
@@ -329,8 +334,8 @@ impl Work {
         }
     }
 
-    /// Lets the warden end: the lease is given back, or is seen to. Waits for that a moment: whose work this process is shall
-    /// find nothing that it has left behind.
+    /// Lets the warden end: the lease is given back, or is seen to. Waits for that a moment: whose work this
+    /// process is shall find nothing that it has left behind.
     pub(crate) async fn dismiss(self) {
         self.orders.give(Order::Dismiss);
         let ended = async {
@@ -342,15 +347,16 @@ impl Work {
     }
 }
 
-/// Returns when a signal has asked for the end, and the command, which may run already, was not said to be started within a
-/// moment: as one that runs it gets the signal, and time to end.
+/// Returns when a signal has asked for the end, and the command, which may run already, was not said to be
+/// started within a moment: as one that runs it gets the signal, and time to end.
 async fn signalled_in_vain(signals: &mut Signals) -> Signal {
     let signal = signals.asked_to_end().await;
     tokio::time::sleep(SIGNALLED_TIME_MAX).await;
     signal
 }
 
-/// Whether a signal has ended a warden that says no more. One that ends by itself gets a moment for its last words.
+/// Whether a signal has ended a warden that says no more. One that ends by itself gets a moment for its last
+/// words.
 async fn was_killed(warden: Pid, kill_at: Moment) -> bool {
     let how = async {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

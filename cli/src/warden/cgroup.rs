@@ -1,5 +1,5 @@
-//! A control group of its own for the work, where one may be made: the kernel kills all of it in one step, and knows when
-//! nothing is left, however quickly its members fork.
+//! A control group of its own for the work, where one may be made: the kernel kills all of it in one step,
+//! and knows when nothing is left, however quickly its members fork.
 
 use rustix::process::{Pid, getpid, test_kill_process};
 use std::fs::{self, File, OpenOptions};
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 /// What the names of these groups begin with; the warden's number follows.
 const PREFIX: &str = "tenure-";
 
-/// How many groups are removed at once, of those that the work has made below its own; the next sweep goes on.
+/// How many groups are removed at once, of those that the work has made below its own; the next sweep goes
+/// on.
 const REMOVED_MAX: usize = 1000;
 
 /// A control group (version 2) for one command. Dropping it removes it, if it is empty.
@@ -63,8 +64,8 @@ fn has_members(group: &Path) -> bool {
         .is_ok_and(|events| events.lines().any(|line| line == "populated 1"))
 }
 
-/// Removes a group with those below it, which a `tenure run` in the work has made for one: if all are empty. Whoever makes
-/// groups here is a member itself, so none is taken from under its hands.
+/// Removes a group with those below it, which a `tenure run` in the work has made for one: if all are empty.
+/// Whoever makes groups here is a member itself, so none is taken from under its hands.
 fn remove(group: &Path) {
     if has_members(group) {
         return;
@@ -92,8 +93,8 @@ fn made_below(own: &Path) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Removes what wardens have left that were killed, one of this process's number too: in a PID namespace, as of a container that
-/// is started again, each warden has the same.
+/// Removes what wardens have left that were killed, one of this process's number too: in a PID namespace, as
+/// of a container that is started again, each warden has the same.
 fn sweep(own: &Path) {
     for group in fs::read_dir(own).into_iter().flatten().flatten() {
         let name = group.file_name();

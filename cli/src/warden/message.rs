@@ -48,8 +48,8 @@ pub(crate) enum Order {
 /// What the warden says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Word {
-    /// The command runs under this number, which is its group's, too; and why it has no control group, as the system's error
-    /// number, or 0.
+    /// The command runs under this number, which is its group's, too; and why it has no control group, as the
+    /// system's error number, or 0.
     Started(i32, i32),
     /// It could not be started: the system's error number.
     Refused(i32),

@@ -1,9 +1,10 @@
-//! The warden: a process between `tenure run` and its command, which outlives the first and ends with the second.
+//! The warden: a process between `tenure run` and its command, which outlives the first and ends with the
+//! second.
 //!
-//! It starts the command, adopts every orphan below it, and kills all of it when it is told to, at the deadline that it was
-//! told last, and when its supervisor dies; then it gives the lease back, and only then, when nothing of the work is left.
-//! It waits for nobody, not for a reader of its log either, says nothing but short lines to its supervisor, and speaks to the
-//! store only after the supervisor's death.
+//! It starts the command, adopts every orphan below it, and kills all of it when it is told to, at the
+//! deadline that it was told last, and when its supervisor dies; then it gives the lease back, and only then,
+//! when nothing of the work is left. It waits for nobody, not for a reader of its log either, says nothing
+//! but short lines to its supervisor, and speaks to the store only after the supervisor's death.
 
 mod cgroup;
 mod message;
@@ -30,13 +31,14 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use work::{News, Work};
 
-/// Pauses between looks at what is left of the work: most are woken by a child's end, but who was born to an orphan's
-/// orphan tells nobody.
+/// Pauses between looks at what is left of the work: most are woken by a child's end, but who was born to an
+/// orphan's orphan tells nobody.
 const LOOK_PAUSE_MIN: Duration = Duration::from_millis(1);
 const LOOK_PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// How long after the end of the lease a supervisor that is not stopped may take to say that it has seen it; and no less after
-/// it was told, as both may have been frozen for longer than the lease, as with the machine.
+/// How long after the end of the lease a supervisor that is not stopped may take to say that it has seen it;
+/// and no less after it was told, as both may have been frozen for longer than the lease, as with the
+/// machine.
 const SILENT_MAX: Duration = Duration::from_secs(10);
 
 /// A stopped one gets as long as a wake-up may take.
@@ -145,7 +147,8 @@ impl Warden {
                     },
                     Ok(None) | Err(_) => self.is_left_alone(),
                 },
-                // The socket says so, too, but not while a child of the supervisor's that has become no other program yet has it.
+                // The socket says so, too, but not while a child of the supervisor's that has become no other
+                // program yet has it.
                 () = end_of(self.supervisor.as_ref()), if !self.is_alone => self.is_left_alone(),
                 () = sleep_until(next.unwrap_or_default()), if next.is_some() => self.limit_passed(),
                 _any = self.signals.next() => {}

@@ -15,7 +15,8 @@ const TRY_MAX: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// Gives the term back that `begin` tells of, if the store still has it. Only when nothing of its work is left.
+/// Gives the term back that `begin` tells of, if the store still has it. Only when nothing of its work is
+/// left.
 ///
 /// What killed the supervisor often ails the store, too: a try that fails is made again.
 pub(super) async fn give_back(begin: &Begin) {

@@ -9,8 +9,8 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use tenure::contract::Moment;
 
-/// Starts `words` with this process's environment, in a process group of its own that dies with this process, and as a
-/// member of the control group whose list is `members`; not at `kill_at` or later.
+/// Starts `words` with this process's environment, in a process group of its own that dies with this process,
+/// and as a member of the control group whose list is `members`; not at `kill_at` or later.
 ///
 /// # Errors
 /// Of starting it. Nothing runs.

@@ -18,8 +18,8 @@ pub(crate) enum Meant {
     None,
 }
 
-/// Sends `signal` to everything below `root` that is `meant`. Who is born meanwhile may be missed: ask again until nobody is
-/// left.
+/// Sends `signal` to everything below `root` that is `meant`. Who is born meanwhile may be missed: ask again
+/// until nobody is left.
 pub(crate) fn signal_below(root: Pid, signal: Signal, meant: impl Fn(Pid) -> Meant) {
     let mut seen = HashSet::from([root]);
     let mut parents = vec![root];
@@ -36,11 +36,13 @@ pub(crate) fn signal_below(root: Pid, signal: Signal, meant: impl Fn(Pid) -> Mea
     }
 }
 
-/// Signals `child` if it still is one of `parent`, or was left to somebody: its number may be another's by now.
+/// Signals `child` if it still is one of `parent`, or was left to somebody: its number may be another's by
+/// now.
 fn signal_child(parent: Pid, child: Pid, signal: Signal) {
     match pidfd_open(child, PidfdFlags::empty()) {
         Ok(handle) if stat(child).is_some_and(|stat| stat.parent == parent.as_raw_pid()) => {
-            // What has just ended, or has got itself other privileges, cannot be signalled; that shows by its being there.
+            // What has just ended, or has got itself other privileges, cannot be signalled; that shows by its
+            // being there.
             let _ = pidfd_send_signal(handle, signal);
         }
         // Ended, or adopted: then it is found below its new parent.
@@ -108,7 +110,8 @@ pub(crate) fn living_below(root: Pid, max: usize) -> Vec<Pid> {
     living
 }
 
-/// Whether a thread of this process is stopped: the first one, for which the process's own line speaks, may have ended.
+/// Whether a thread of this process is stopped: the first one, for which the process's own line speaks, may
+/// have ended.
 pub(crate) fn is_stopped(pid: Pid) -> bool {
     let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_pid()));
     let mut threads = threads.into_iter().flatten().flatten();
@@ -121,7 +124,8 @@ pub(crate) fn name_of(pid: Pid) -> Option<String> {
     Some(String::from_utf8_lossy(&name).trim_end().to_owned())
 }
 
-/// Whether `/proc` is of this process's PID namespace: elsewhere its number, and those of its children, are others'.
+/// Whether `/proc` is of this process's PID namespace: elsewhere its number, and those of its children, are
+/// others'.
 pub(crate) fn shows_own_processes() -> bool {
     let own = fs::read_link("/proc/self");
     let own = own.ok().and_then(|own| own.to_str()?.parse().ok());

@@ -34,7 +34,8 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Starts the command before it is to be killed. Answers, too, why it has no control group, as the system's error number, or 0.
+    /// Starts the command before it is to be killed. Answers, too, why it has no control group, as the
+    /// system's error number, or 0.
     ///
     /// # Errors
     /// It cannot be started, or not in time. Nothing runs.
@@ -80,7 +81,8 @@ impl Work {
 
     fn signal_group(&self, signal: Signal) {
         if !self.is_reaped {
-            // What has just ended, or has got itself other privileges, cannot be signalled; that shows by its being there.
+            // What has just ended, or has got itself other privileges, cannot be signalled; that shows by its
+            // being there.
             let _ = kill_process_group(self.leader, signal);
         }
     }

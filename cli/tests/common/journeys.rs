@@ -29,7 +29,8 @@ pub fn contenders_take_turns_and_tokens_rise(sandbox: &Sandbox) {
 
 /// `--no-wait` ends at once while another leads, and `step-down` hands over to who waits.
 pub fn step_down_hands_over_and_no_wait_ends_at_once(sandbox: &Sandbox) {
-    // One that a busy machine does not end: it is to end because it is asked. Not every store tells its holder before it renews.
+    // One that a busy machine does not end: it is to end because it is asked. Not every store tells its
+    // holder before it renews.
     let options = ["--ttl", "30s", "--renew", "1s", "--candidate", "one"];
     let first = sandbox.run(&options, "job", "sleep 300");
     sandbox.until_held("job");
@@ -59,7 +60,8 @@ pub fn gc_keeps_what_was_used_lately(sandbox: &Sandbox) {
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }
 
-/// Marks of leases that are elsewhere, in a store that counts its terms: above the clock, every later one would be refused.
+/// Marks of leases that are elsewhere, in a store that counts its terms: above the clock, every later one
+/// would be refused.
 pub fn a_counted_mark_is_bumped_by_counting(sandbox: &Sandbox) {
     let at = |arguments: &[&str]| {
         let fence = ["--fence", &sandbox.store];
@@ -74,11 +76,12 @@ pub fn a_counted_mark_is_bumped_by_counting(sandbox: &Sandbox) {
     assert_eq!((of("claim", "51"), of("check", "51")), (0, 0));
 }
 
-/// A term that is killed 300 ms before its end: of a shorter one it would be less, and a loaded machine may stand still for that.
+/// A term that is killed 300 ms before its end: of a shorter one it would be less, and a loaded machine may
+/// stand still for that.
 pub const KILLED_EARLY: [&str; 4] = ["--ttl", "15s", "--grace", "4s"];
 
-/// The store takes requests and never answers: a driver alone would wait for ever. `sandbox` is behind `proxy`, `direct`
-/// beside it, with the same leases.
+/// The store takes requests and never answers: a driver alone would wait for ever. `sandbox` is behind
+/// `proxy`, `direct` beside it, with the same leases.
 pub fn behind_a_silent_network_the_command_dies_before_the_deadline(
     sandbox: &Sandbox,
     direct: &Sandbox,
@@ -94,8 +97,8 @@ pub fn behind_a_silent_network_the_command_dies_before_the_deadline(
         let second = direct.run(&["--ttl", "15s"], "job", "echo mine");
         second.wait_for_line("waiting", SOON).unwrap();
         proxy.set(Fault::BlackHole);
-        // The answer to a renewal may have been swallowed: what counts is what the store says from now on. etcd tells whole
-        // seconds, rounded up.
+        // The answer to a renewal may have been swallowed: what counts is what the store says from now on.
+        // etcd tells whole seconds, rounded up.
         eventually(SOON, "the last renewal is through", || {
             direct.lease("job")["renewed_ago_ms"].as_u64() > Some(6_500)
         });

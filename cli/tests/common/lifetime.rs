@@ -4,16 +4,19 @@ use super::Sandbox;
 use std::time::{Duration, Instant};
 use tenure_testkit::is_alive;
 
-/// Longest pause between two looks on a machine that goes on: less than any margin before which the work is killed.
+/// Longest pause between two looks on a machine that goes on: less than any margin before which the work is
+/// killed.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// Before the end, and longer than any of these margins: a pause in it may have held up what kills the work, too.
+/// Before the end, and longer than any of these margins: a pause in it may have held up what kills the work,
+/// too.
 const CRITICAL: Duration = Duration::from_millis(500);
 
 /// Tries of a scenario that a machine which stands still may spoil.
 const TRIES_MAX: usize = 3;
 
-/// For how long the machine stood still while the work was to be killed: no program could have done that in time.
+/// For how long the machine stood still while the work was to be killed: no program could have done that in
+/// time.
 #[derive(Debug)]
 pub struct StoodStill(Duration);
 
@@ -27,9 +30,11 @@ pub fn played_again(mut scenario: impl FnMut() -> Result<(), StoodStill>) {
 }
 
 impl Sandbox {
-    /// Waits until the process is gone, and fails if it is there when the lease, no longer renewed, has surely ended.
+    /// Waits until the process is gone, and fails if it is there when the lease, no longer renewed, has
+    /// surely ended.
     ///
-    /// What the store has said of the time left is known here a moment later: the earliest of a few ends is nearest to the truth.
+    /// What the store has said of the time left is known here a moment later: the earliest of a few ends is
+    /// nearest to the truth.
     pub fn dies_within_its_lease(&self, process: u32, name: &str) -> Result<(), StoodStill> {
         let end = || {
             let remaining = self.lease(name)["remaining_ms"].as_u64()?;

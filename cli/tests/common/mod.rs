@@ -268,7 +268,8 @@ pub fn children_of(pid: u32) -> usize {
     children.split_whitespace().count()
 }
 
-/// Waits until the warden has told `tenure run` that the command runs: one that is killed before has not started it.
+/// Waits until the warden has told `tenure run` that the command runs: one that is killed before has not
+/// started it.
 pub fn until_watched(tenure: u32) {
     let tasks = format!("/proc/{tenure}/task");
     eventually(SOON, "its deadline is armed", || {

@@ -9,8 +9,8 @@ use tenure_testkit::eventually;
 pub const CTRL_C: &str = "\u{3}";
 pub const CTRL_Z: &str = "\u{1a}";
 
-/// In a script: waits until this process's group, the fifth field, is the one in the foreground of its terminal, the eighth. A
-/// command is lent the terminal a moment after it has started.
+/// In a script: waits until this process's group, the fifth field, is the one in the foreground of its
+/// terminal, the eighth. A command is lent the terminal a moment after it has started.
 pub const UNTIL_FOREGROUND: &str = "until set -- $(cat /proc/$$/stat) && [ $5 = $8 ]; do sleep 0.05; done";
 
 /// A shell with job control, at a terminal that `script` makes.

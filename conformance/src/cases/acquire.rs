@@ -76,9 +76,11 @@ pub async fn same_attempt_gets_the_same_token_again(fixture: &Fixture) {
     }
 }
 
-/// A repeated request extends the lease by the ttl from now: by the same one, as whoever lost a reply asks for, and by another.
+/// A repeated request extends the lease by the ttl from now: by the same one, as whoever lost a reply asks
+/// for, and by another.
 pub async fn same_attempt_extends_the_lease(fixture: &Fixture) {
-    // A session may outlast its leases by a moment where those are long, and where they are short, stores hurry.
+    // A session may outlast its leases by a moment where those are long, and where they are short, stores
+    // hurry.
     let brief = fixture.ttl_near(Duration::from_secs(match fixture.traits().timekeeper {
         Timekeeper::Session => 5,
         Timekeeper::Server | Timekeeper::Observer => 60,
@@ -286,8 +288,8 @@ pub async fn terms_are_counted(fixture: &Fixture) {
     assert_eq!(fixture.second().lease(&ada.name).await.terms, 4);
 }
 
-/// The store says which ttl it granted, keeps to its own range, and to what it said: the lease lasts so long, whether it was
-/// just taken, asked for again or renewed.
+/// The store says which ttl it granted, keeps to its own range, and to what it said: the lease lasts so long,
+/// whether it was just taken, asked for again or renewed.
 pub async fn granted_ttl_is_reported(fixture: &Fixture) {
     let traits = fixture.traits();
     for ttl in [

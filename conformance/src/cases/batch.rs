@@ -55,8 +55,8 @@ pub async fn renewals_are_judged_one_by_one(fixture: &Fixture) {
     judge_renewals(fixture, fixture.second(), &mixture).await;
 }
 
-/// One verdict per release, in their order, whatever became of the others: only the very term is vacated, also one
-/// that expired or was released before, and what is not the caller's stays as it was.
+/// One verdict per release, in their order, whatever became of the others: only the very term is vacated,
+/// also one that expired or was released before, and what is not the caller's stays as it was.
 pub async fn releases_are_judged_one_by_one(fixture: &Fixture) {
     let mixture = Mixture::prepare(fixture, fixture.first(), SMALL).await;
     judge_releases(fixture, fixture.second(), &mixture).await;

@@ -23,8 +23,8 @@ enum Point {
     Time(Duration),
 }
 
-/// Points spread over the time that a request takes here and now: every second one by polls, because a timer is
-/// too coarse for a store on the same machine.
+/// Points spread over the time that a request takes here and now: every second one by polls, because a timer
+/// is too coarse for a store on the same machine.
 async fn points(fixture: &Fixture) -> Vec<Point> {
     let probe = fixture.contender("probe", &fixture.name());
     let began = Instant::now();

@@ -1,4 +1,5 @@
-//! Cleaning up: only what nobody uses goes, and tokens rise over it. A store that cannot do it declares why, which is checked.
+//! Cleaning up: only what nobody uses goes, and tokens rise over it. A store that cannot do it declares why,
+//! which is checked.
 
 use crate::{Contender, Corruption, Fixture};
 use std::sync::Arc;
@@ -45,8 +46,8 @@ async fn released(fixture: &Fixture, contender: &Contender) -> FencingToken {
     token
 }
 
-/// Waits until what was taken with the shortest ttl is unused for long enough, also if it has only expired. Where that counts
-/// from a first visit it is made: nothing goes by it.
+/// Waits until what was taken with the shortest ttl is unused for long enough, also if it has only expired.
+/// Where that counts from a first visit it is made: nothing goes by it.
 async fn until_unused(fixture: &Fixture) {
     let ttl: Ttl = fixture.traits().ttl_min;
     if let Some(cleaner) = fixture.cleaner().filter(|cleaner| cleaner.notes_first()) {
@@ -67,7 +68,8 @@ async fn until_unused(fixture: &Fixture) {
     sleep(ttl.duration() * (PURGE_TTLS_MIN + 1) + MARGIN).await;
 }
 
-/// What was released or has expired long ago is removed, and only then; and the next token of its name is greater.
+/// What was released or has expired long ago is removed, and only then; and the next token of its name is
+/// greater.
 pub async fn unused_records_are_removed_and_their_tokens_rise(fixture: &Fixture) {
     let Some(cleaner) = fixture.cleaner() else { return };
     let (ada, dead) = (brief(fixture, &fixture.name()), brief(fixture, &fixture.name()));
@@ -156,8 +158,8 @@ pub async fn records_that_must_be_kept_outlive_a_clean_up(fixture: &Fixture) {
     }
 }
 
-/// A look says the same and removes nothing; its pages join without loss or duplicate, whatever stands among the names, and stay
-/// under their prefix.
+/// A look says the same and removes nothing; its pages join without loss or duplicate, whatever stands among
+/// the names, and stay under their prefix.
 pub async fn looking_for_unused_records_removes_none(fixture: &Fixture) {
     let Some(cleaner) = fixture.cleaner() else { return };
     let mut names = Vec::new();

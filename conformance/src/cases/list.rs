@@ -248,7 +248,8 @@ pub async fn unreadable_record_is_listed_and_hides_no_other(fixture: &Fixture) {
     }
 }
 
-/// Keys that are no names are listed as such, in their place, and hide no lease, however many there are and wherever a page ends.
+/// Keys that are no names are listed as such, in their place, and hide no lease, however many there are and
+/// wherever a page ends.
 pub async fn what_is_no_name_hides_no_lease(fixture: &Fixture) {
     let names = named(fixture, &["/b", "/c", "/y"]);
     take_all(fixture, &names).await;

@@ -108,7 +108,8 @@ pub async fn one_of_sixteen_wins_an_expired_lease(fixture: &Fixture) {
     let last = fixture.contender("last", &fixture.name());
     let old = fixture.let_expire(&last).await;
     let contenders = racers(fixture, &last.name);
-    // Whoever times what it has seen takes a reading that comes after a later one for a new version, and waits on.
+    // Whoever times what it has seen takes a reading that comes after a later one for a new version, and
+    // waits on.
     let observed = fixture.traits().timekeeper == Timekeeper::Observer;
     let late = observed.then_some(old.token);
     let (_, new) = only_winner_after(late, &ask_at_once(fixture, &contenders).await);
@@ -215,7 +216,8 @@ pub async fn release_and_request_at_once_agree(fixture: &Fixture) {
 /// What a batch is answered.
 type Verdicts<T> = Vec<Result<T, StoreError>>;
 
-/// Begins all three at the same time: in every second round the third first, whatever a runtime makes of that.
+/// Begins all three at the same time: in every second round the third first, whatever a runtime makes of
+/// that.
 async fn at_once<T: Send + 'static, Third: Send + 'static>(
     round: u64,
     two: [Answer<'static, T>; 2],
@@ -261,7 +263,8 @@ fn taking(client: &Client, contender: &Contender) -> impl Future<Output = (Grant
     }
 }
 
-/// Checks that the term is as it was granted, although others were under way, and that nobody has asked it for anything.
+/// Checks that the term is as it was granted, although others were under way, and that nobody has asked it
+/// for anything.
 async fn assert_is_as_granted(fixture: &Fixture, contender: &Contender, (grant, sent): &(Grant, Instant)) {
     let lease = fixture.second().lease(&contender.name).await;
     assert_eq!(
@@ -276,7 +279,8 @@ async fn assert_is_as_granted(fixture: &Fixture, contender: &Contender, (grant, 
     assert_eq!(renewed, Renewed::Extended { ttl: grant.ttl, wish }, "{grant:?}");
 }
 
-/// Wishes for a term at once with its end: whichever comes first, the next term is as it was granted, and nobody has asked it.
+/// Wishes for a term at once with its end: whichever comes first, the next term is as it was granted, and
+/// nobody has asked it.
 pub async fn wishes_and_end_of_a_term_at_once_leave_the_next_alone(fixture: &Fixture) {
     for round in 0..ROUNDS {
         let ada = fixture.contender("ada", &fixture.name());
@@ -323,8 +327,8 @@ pub async fn wishes_and_renewal_at_once_both_count(fixture: &Fixture) {
     }
 }
 
-/// Two batches about a term, of two leases and of this alone, at once with the later attempt that ends it, whose term is as it was
-/// granted. What the first is answered.
+/// Two batches about a term, of two leases and of this alone, at once with the later attempt that ends it,
+/// whose term is as it was granted. What the first is answered.
 async fn beside_a_later_attempt<T: std::fmt::Debug + Send + 'static>(
     fixture: &Fixture,
     round: u64,
@@ -341,7 +345,8 @@ async fn beside_a_later_attempt<T: std::fmt::Debug + Send + 'static>(
     beside_another
 }
 
-/// Renewals of a term, among others and alone, at once with the later attempt that ends it: the new term is as it was granted.
+/// Renewals of a term, among others and alone, at once with the later attempt that ends it: the new term is
+/// as it was granted.
 pub async fn renewals_and_later_attempt_at_once_leave_the_new_term_alone(fixture: &Fixture) {
     let bystander = fixture.contender("bystander", &fixture.name());
     let beside = fixture.first().take(&bystander).await;
@@ -363,7 +368,8 @@ pub async fn renewals_and_later_attempt_at_once_leave_the_new_term_alone(fixture
     }
 }
 
-/// Releases of a term, among others and alone, at once with the later attempt that ends it: the new term is as it was granted.
+/// Releases of a term, among others and alone, at once with the later attempt that ends it: the new term is
+/// as it was granted.
 pub async fn releases_and_later_attempt_at_once_leave_the_new_term_alone(fixture: &Fixture) {
     let bystander = fixture.contender("bystander", &fixture.name());
     let beside = fixture.first().take(&bystander).await;

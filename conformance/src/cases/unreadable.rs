@@ -37,8 +37,9 @@ fn assert_names_the_trouble<T: std::fmt::Debug>(
 /// How often is asked at most.
 const TRIES_MAX: u32 = 4;
 
-/// What `ask` comes to. One of several servers may have been late on a loaded machine, and then nobody knows what it did: since
-/// nothing has changed, it is asked again. A store that does not know what it did with a record says so each time.
+/// What `ask` comes to. One of several servers may have been late on a loaded machine, and then nobody knows
+/// what it did: since nothing has changed, it is asked again. A store that does not know what it did with a
+/// record says so each time.
 async fn known<T, Asking>(ask: impl Fn() -> Asking) -> Result<T, StoreError>
 where
     Asking: Future<Output = Result<T, StoreError>>,
@@ -175,8 +176,8 @@ pub async fn expiry_far_off_is_left_alone(fixture: &Fixture) {
     assert_left_alone(fixture, Standing::Held, Corruption::ExpiryFarOff, askers).await;
 }
 
-/// Leases of one process whose expiry is far off, as when the store's clock was set back by as much; and their terms. `None` where no clock
-/// can have done that.
+/// Leases of one process whose expiry is far off, as when the store's clock was set back by as much; and
+/// their terms. `None` where no clock can have done that.
 async fn held_far_off(fixture: &Fixture) -> Option<[(Contender, Grant); 3]> {
     let owner = fixture.contender("ada", &fixture.name());
     let owners = [
@@ -208,7 +209,8 @@ async fn assert_lasts_its_ttl(fixture: &Fixture, owner: &Contender, grant: &Gran
     }
 }
 
-/// A holder extends what it holds by the store's clock as it goes now, alone, with others, and by asking again.
+/// A holder extends what it holds by the store's clock as it goes now, alone, with others, and by asking
+/// again.
 pub async fn expiry_far_off_is_mended_by_the_holders_renewal(fixture: &Fixture) {
     let Some([alone, one, other]) = held_far_off(fixture).await else {
         return;

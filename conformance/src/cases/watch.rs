@@ -10,8 +10,8 @@ use tokio::time::{Instant, timeout};
 /// Renewals of which a watch is to be silent.
 const RENEWALS: usize = 24;
 
-/// What may be told beside them: a quorum tells a change again when a slower member has it, and a connection that is made anew tells
-/// of a gap.
+/// What may be told beside them: a quorum tells a change again when a slower member has it, and a connection
+/// that is made anew tells of a gap.
 const BESIDE_MAX: usize = 8;
 
 /// Between two renewals, so that a watch that tells of them tells of each by itself.
@@ -133,8 +133,8 @@ pub async fn watch_of_ends_tells_of_a_wish_and_of_a_release(fixture: &Fixture) {
     expect(&mut *watch, &ada.name, Change::Vacated, next.token).await;
 }
 
-/// Whoever waits for every end is told of one, by itself or by what followed, also where the next term has begun before the store
-/// looked.
+/// Whoever waits for every end is told of one, by itself or by what followed, also where the next term has
+/// begun before the store looked.
 pub async fn watch_of_every_end_tells_of_one_that_was_followed_at_once(fixture: &Fixture) {
     let mut holder = fixture.contender("ada", &fixture.name());
     let mut token = fixture.first().take(&holder).await.token;
@@ -386,8 +386,8 @@ pub async fn watch_tells_terms_in_their_order(fixture: &Fixture) {
                 "term {token} was told of after term {seen:?}"
             );
             seen = Some(token);
-            // Changes may be left out where the store looks from time to time, and may be repeated; but what is
-            // told of first must have been first.
+            // Changes may be left out where the store looks from time to time, and may be repeated; but what
+            // is told of first must have been first.
             let (begins, ends) = (told.1 == Change::Taken, told.1 == Change::Vacated);
             assert!(
                 !begins || told_before.contains(&(token, false)) || !told_before.contains(&(token, true)),

@@ -2,7 +2,8 @@
 //! simulator to stand on.
 //!
 //! [`Records`] decides everything, and is pure: time is an argument. [`ModelStore`] puts a clock, a delay and
-//! a watch around it. [`FlawedSubject`] is the same with one planted [`Defect`], to prove that the suite notices.
+//! a watch around it. [`FlawedSubject`] is the same with one planted [`Defect`], to prove that the suite
+//! notices.
 
 mod clock;
 mod defect;

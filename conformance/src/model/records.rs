@@ -104,7 +104,8 @@ impl Records {
         }
     }
 
-    /// The record of `name` for whoever asks: one that lasts longer than any lease is none, but to its holder, who mends it.
+    /// The record of `name` for whoever asks: one that lasts longer than any lease is none, but to its
+    /// holder, who mends it.
     ///
     /// # Errors
     /// [`Fault::Unreadable`].

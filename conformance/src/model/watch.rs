@@ -2,8 +2,8 @@ use tenure_core::{Answer, Fault, Scope, StoreError, Watch, WatchEvent};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-/// A watch of a model store. Falls behind by [`EVENTS_MAX`](super::store::EVENTS_MAX) events at most, and then
-/// says that there is a gap.
+/// A watch of a model store. Falls behind by [`EVENTS_MAX`](super::store::EVENTS_MAX) events at most, and
+/// then says that there is a gap.
 pub(super) struct ModelWatch {
     pub(super) scope: Scope,
     pub(super) events: Receiver<WatchEvent>,

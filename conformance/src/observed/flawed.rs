@@ -17,8 +17,8 @@ use tenure_core::{
 };
 use tokio::time::sleep;
 
-/// How long the readings of the second client travel at first, before they are served: long enough that counting
-/// it shows once they are fast.
+/// How long the readings of the second client travel at first, before they are served: long enough that
+/// counting it shows once they are fast.
 const READ_DELAY: Duration = Duration::from_millis(250);
 
 /// Until when they do, by that client's clock.

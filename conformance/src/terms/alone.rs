@@ -7,7 +7,8 @@ use tenure_testkit::{Mariadb, NatsServer, Postgres, RedisServer};
 /// Processes that want the leases.
 const PROCESSES: usize = 4;
 
-/// Runs a campaign of so many terms against one server; `commands` are those of [`Campaign`], and `connect` makes one process.
+/// Runs a campaign of so many terms against one server; `commands` are those of [`Campaign`], and `connect`
+/// makes one process.
 ///
 /// # Panics
 /// As [`run`].

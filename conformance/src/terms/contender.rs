@@ -24,11 +24,13 @@ const PAUSE_MAX: Duration = Duration::from_millis(40);
 
 pub(super) struct Contender {
     asked: Acquire,
-    /// The highest token that anybody had seen when what may have been granted of this attempt was sent first.
+    /// The highest token that anybody had seen when what may have been granted of this attempt was sent
+    /// first.
     above: Option<FencingToken>,
     /// Whether a request of this attempt may have been granted unheard.
     is_unsure: bool,
-    /// The tokens of its last terms, which are over, the last one first: what is asked by them must change nothing.
+    /// The tokens of its last terms, which are over, the last one first: what is asked by them must change
+    /// nothing.
     former: Vec<FencingToken>,
     ttl: Duration,
     store: Arc<dyn LeaseStore>,
@@ -68,7 +70,8 @@ impl Contender {
         self.is_unsure = false;
     }
 
-    /// Wants the lease, holds it for a while, gives it back, until there were enough terms, and one of this lease after all harm.
+    /// Wants the lease, holds it for a while, gives it back, until there were enough terms, and one of this
+    /// lease after all harm.
     pub(super) async fn contend(mut self) {
         while !self.witness().has_led_since() {
             if !self.is_unsure {
@@ -161,8 +164,8 @@ impl Contender {
         }
     }
 
-    /// Half of the time: terms that are over are given back, one or two in one batch, while the present one is held. The renewal
-    /// after it shows whether that has ended the present one.
+    /// Half of the time: terms that are over are given back, one or two in one batch, while the present one
+    /// is held. The renewal after it shows whether that has ended the present one.
     async fn give_back_former(&self, until: Instant) {
         let count = self.former.len().min(random_place(2 * FORMER_MAX));
         let Some(former) = self.former.get(..count).filter(|former| !former.is_empty()) else {
@@ -181,7 +184,8 @@ impl Contender {
         }
     }
 
-    /// This token, and half of the time that of the term before: stores have ways of their own for several requests at once.
+    /// This token, and half of the time that of the term before: stores have ways of their own for several
+    /// requests at once.
     fn batch(&self, token: FencingToken) -> Vec<FencingToken> {
         let former = self.former.first().filter(|_| random(2) == 0);
         [token].into_iter().chain(former.copied()).collect()

@@ -35,7 +35,8 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Whether members were harmed often enough, each way that there is, and beside faults of the network where there are networks.
+    /// Whether members were harmed often enough, each way that there is, and beside faults of the network
+    /// where there are networks.
     pub(super) fn are_enough(&self, campaign: &Campaign, can_be: Possible) -> bool {
         let least = campaign.harms_min();
         self.killed.min(self.frozen) >= least
@@ -179,7 +180,8 @@ impl<'a> Storm<'a> {
         }
     }
 
-    /// Freezes, kills and cuts off members that stand beside each other, and lets them go on, starts them again and heals the cuts.
+    /// Freezes, kills and cuts off members that stand beside each other, and lets them go on, starts them
+    /// again and heals the cuts.
     async fn harm_once(&self, deployment: &mut impl Deployment) {
         let (members, first) = (deployment.members(), random_place(deployment.members()));
         let count = 1 + random_place(self.campaign.harmed_max.min(members));

@@ -1,9 +1,10 @@
 //! Leader-terms under random faults, on real servers: `bench terms` brings the servers.
 //!
-//! A few processes, each behind a network of its own that delays, cuts, swallows and (where its proxies know one request from
-//! another) repeats, want many leases without end; beside that members of the deployment are frozen now and then, killed and
-//! started again, or cut off from each other. It is a violation if a token is given twice, if tokens do not rise, if two believe that they hold a lease at the
-//! same time, if a term is lost before its deadline, if one is extended by the token of the one before, which is asked for in the
+//! A few processes, each behind a network of its own that delays, cuts, swallows and (where its proxies know
+//! one request from another) repeats, want many leases without end; beside that members of the deployment are
+//! frozen now and then, killed and started again, or cut off from each other. It is a violation if a token is
+//! given twice, if tokens do not rise, if two believe that they hold a lease at the same time, if a term is
+//! lost before its deadline, if one is extended by the token of the one before, which is asked for in the
 //! same batch, or if the release of one before gives anything back.
 
 mod alone;
@@ -27,7 +28,8 @@ use tenure_testkit::{FaultProxy, Network};
 use tokio::task::JoinSet;
 use witness::Witness;
 
-/// How long no lease may begin a term before the run is given up, and how long any lease may take to begin one after all harm.
+/// How long no lease may begin a term before the run is given up, and how long any lease may take to begin
+/// one after all harm.
 const STALL_MAX: Duration = Duration::from_secs(120);
 
 /// How often it is looked whether a run is over.
@@ -47,8 +49,8 @@ pub struct Campaign {
     pub ttl: Duration,
     /// Leases side by side: most of a term's time is spent waiting, for an expiry or for a fault to pass.
     pub leases: usize,
-    /// The commands by which the proxies know requests that may be lost or repeated; none, where they can only count: there
-    /// nothing is repeated.
+    /// The commands by which the proxies know requests that may be lost or repeated; none, where they can
+    /// only count: there nothing is repeated.
     pub commands: &'static [&'static str],
     /// Members are frozen and killed after about so many faults of the network.
     pub faults_per_harm: u64,
@@ -59,7 +61,8 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// So many members are killed at least, and so many frozen, and members harmed so often while a network is silent or slow.
+    /// So many members are killed at least, and so many frozen, and members harmed so often while a network
+    /// is silent or slow.
     #[must_use]
     pub fn harms_min(&self) -> u64 {
         (self.terms / HARM_ONE_IN).max(1)
@@ -71,7 +74,8 @@ impl Campaign {
 pub enum Promise {
     /// Exclusion, and tokens that rise and never repeat: what [`Durability::Safe`] says.
     Exclusion,
-    /// Tokens alone, as of [`Durability::FenceOnly`]: two may believe, and terms may be lost, which is counted and no violation.
+    /// Tokens alone, as of [`Durability::FenceOnly`]: two may believe, and terms may be lost, which is
+    /// counted and no violation.
     Tokens,
 }
 
@@ -141,9 +145,9 @@ impl Count {
     }
 }
 
-/// Runs until there were as many terms as the campaign wants, and as much harm, and then, with all faults over, until each lease has begun one more;
-/// tells what was seen. A run in which no term begins for two minutes ends there, and tells so as a violation, and so is a lease
-/// that nobody can have any more.
+/// Runs until there were as many terms as the campaign wants, and as much harm, and then, with all faults
+/// over, until each lease has begun one more; tells what was seen. A run in which no term begins for two
+/// minutes ends there, and tells so as a violation, and so is a lease that nobody can have any more.
 ///
 /// # Panics
 /// If a store says less, or more, of what it is worth than the campaign holds it to.

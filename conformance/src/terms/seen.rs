@@ -24,8 +24,8 @@ pub struct Seen {
     pub faults: Faults,
     /// Whether that was enough.
     pub is_harmed: bool,
-    /// The commands that were to be lost and repeated, and of which no request was: nobody sends them, or nobody knows them by that
-    /// name any more.
+    /// The commands that were to be lost and repeated, and of which no request was: nobody sends them, or
+    /// nobody knows them by that name any more.
     pub unstruck: Vec<&'static str>,
     /// Requests whose outcome nobody knew.
     pub unknown: u64,
@@ -37,17 +37,18 @@ pub struct Seen {
     pub renewed: u64,
     /// Tokens that were given to two attempts; each is a violation, too.
     pub duplicate_tokens: u64,
-    /// Terms that began while another process believed, and terms that were lost before their deadline, of a deployment that does
-    /// not promise exclusion: there they are no violations.
+    /// Terms that began while another process believed, and terms that were lost before their deadline, of a
+    /// deployment that does not promise exclusion: there they are no violations.
     pub not_excluded: u64,
     /// What must not happen.
     pub violations: Vec<String>,
 }
 
 impl Seen {
-    /// Whether the run has shown something: one in which too few outcomes were unknown or too few terms given again has not, nor has
-    /// one in which too few members were harmed, or too few while a network was silent, or in which a command that was to be lost and
-    /// repeated never was. Where there are no networks, a term is given again by chance alone.
+    /// Whether the run has shown something: one in which too few outcomes were unknown or too few terms given
+    /// again has not, nor has one in which too few members were harmed, or too few while a network was
+    /// silent, or in which a command that was to be lost and repeated never was. Where there are no networks,
+    /// a term is given again by chance alone.
     #[must_use]
     pub fn has_shown_something(&self) -> bool {
         let unheard = self.unknown >= self.terms / UNKNOWN_ONE_IN && self.unknown > 0;

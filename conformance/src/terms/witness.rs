@@ -126,7 +126,8 @@ impl Witness {
         self.not_excluded.push(violation);
     }
 
-    /// A release by the token of a former term is told to have given something back, while a later one is held.
+    /// A release by the token of a former term is told to have given something back, while a later one is
+    /// held.
     pub(super) fn vacated(&mut self, asked: &Acquire, former: FencingToken) {
         let violation = format!("term {former} of {} was given back when it was over", asked.name);
         self.not_excluded.push(violation);

@@ -14,8 +14,8 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Bytes that are allocated now, each allocation rounded up as the usual allocator of Linux does: to a multiple
-/// of 16, with a header of 8, and 32 at least.
+/// Bytes that are allocated now, each allocation rounded up as the usual allocator of Linux does: to a
+/// multiple of 16, with a header of 8, and 32 at least.
 pub(crate) fn held() -> usize {
     HELD.load(Ordering::Relaxed)
 }

@@ -1,8 +1,8 @@
 //! What one engine costs that holds few seats or many: `cargo bench -p tenure-core --bench seats`.
 //!
-//! Arguments: how many seats, one column each [default: 10 1000 10000 100000]. Times are on the processor and the
-//! best of several rounds, so that what else the machine does counts little. A step should cost as much with
-//! 100,000 seats as with 10, but for the depth of the maps; a beat should cost as much for each seat.
+//! Arguments: how many seats, one column each [default: 10 1000 10000 100000]. Times are on the processor and
+//! the best of several rounds, so that what else the machine does counts little. A step should cost as much
+//! with 100,000 seats as with 10, but for the depth of the maps; a beat should cost as much for each seat.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -86,7 +86,8 @@ fn best(mut run: impl FnMut()) -> Duration {
     best
 }
 
-/// How long this thread has been on a processor, where the kernel tells it: what others do there does not count.
+/// How long this thread has been on a processor, where the kernel tells it: what others do there does not
+/// count.
 fn on_processor() -> Option<Duration> {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let nanoseconds = told.split_whitespace().next()?.parse().ok()?;

@@ -131,10 +131,10 @@ impl fmt::Display for Cause {
 pub enum Departure {
     /// The store answered, and it answered all that was asked of it before.
     Answered(Released),
-    /// Nobody knows whether it was given back, or was over before. The store did not answer until the lease has surely
-    /// expired; or it said what only a person can mend
-    /// ([`Fault::ends_a_release`](crate::Fault::ends_a_release)), after which it is not asked again; or the answer to a
-    /// request that was to give it back was lost, and by the next one the lease was another's.
+    /// Nobody knows whether it was given back, or was over before. The store did not answer until the lease
+    /// has surely expired; or it said what only a person can mend
+    /// ([`Fault::ends_a_release`](crate::Fault::ends_a_release)), after which it is not asked again; or the
+    /// answer to a request that was to give it back was lost, and by the next one the lease was another's.
     Unconfirmed {
         /// What the last request for it has failed for.
         error: StoreError,
@@ -146,7 +146,8 @@ pub enum Departure {
 /// What has happened in an engine.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
-    /// Somebody else holds the lease; reported once per term of theirs, and again after an attempt that failed.
+    /// Somebody else holds the lease; reported once per term of theirs, and again after an attempt that
+    /// failed.
     Standby {
         /// The lease as it was seen.
         lease: Lease,

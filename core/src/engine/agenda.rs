@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 /// What is due when, of all seats, soonest first: so that a step looks only at what is due in it.
 ///
-/// At one moment, the seat whose attempt is older comes first. No two seats have the same attempt; and numbers
-/// are compared where they stand, while the texts of 100,000 names lie all over the memory.
+/// At one moment, the seat whose attempt is older comes first. No two seats have the same attempt; and
+/// numbers are compared where they stand, while the texts of 100,000 names lie all over the memory.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Agenda([BTreeMap<(Moment, Attempt), LeaseName>; Due::ALL.len()]);
 

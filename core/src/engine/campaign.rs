@@ -42,8 +42,8 @@ impl Engine {
     ) {
         match self.seats.get_mut(name) {
             Some(Seat::Campaign(campaign)) => {
-                // A request that is under way is waited for, as long as for any: what it takes after a look would be
-                // held by nobody who knows.
+                // A request that is under way is waited for, as long as for any: what it takes after a look
+                // would be held by nobody who knows.
                 let (under_way, unresolved) = (campaign.request, campaign.unresolved);
                 let attempt = campaign.attempt;
                 let heir_of = campaign.heir_of.take();
@@ -104,9 +104,9 @@ impl Engine {
                 self.held_by_another(now, name, lease, actions);
             }
             Ok(Acquired::Superseded) => {
-                // Only a new attempt can help, and mostly the first does: the members of a quorum were not of one mind
-                // about this one. Where the record knows a later attempt of this incarnation, as this process was copied or set back
-                // with its memory, it is said again and again.
+                // Only a new attempt can help, and mostly the first does: the members of a quorum were not of
+                // one mind about this one. Where the record knows a later attempt of this incarnation, as
+                // this process was copied or set back with its memory, it is said again and again.
                 let failures = campaign.failures.saturating_add(1);
                 campaign.failures = failures;
                 campaign.unresolved = false;

@@ -109,8 +109,8 @@ impl Engine {
     }
 }
 
-/// What it says of a term that the lease is another's, or nobody's. If `unresolved`, an earlier request may have given it
-/// back, and most likely did; then somebody has taken it since.
+/// What it says of a term that the lease is another's, or nobody's. If `unresolved`, an earlier request may
+/// have given it back, and most likely did; then somebody has taken it since.
 pub(super) fn not_ours(name: &LeaseName, unresolved: bool, lease: Option<Box<Lease>>) -> Departure {
     if !unresolved {
         return Departure::Answered(Released::NotYours(lease));

@@ -9,12 +9,13 @@ use crate::{Acquire, LeaseName, Moment, Renew};
 /// many leases need few calls.
 pub(super) const TAKE_ALONG: u32 = 8;
 
-/// What room is left in the last request is filled with renewals that are due within this part of the interval: it is
-/// sent anyway, and leases that were taken at different times come to beat together, as many as fit into a request.
+/// What room is left in the last request is filled with renewals that are due within this part of the
+/// interval: it is sent anyway, and leases that were taken at different times come to beat together, as many
+/// as fit into a request.
 const FILL: u32 = 2;
 
-/// Terms that are nearly over, and not all alike, go in one request if none has more times as long as the first of them, which is
-/// all the time that the request has.
+/// Terms that are nearly over, and not all alike, go in one request if none has more times as long as the
+/// first of them, which is all the time that the request has.
 const CUTS_MAX: u32 = 2;
 
 /// A renewal that is to be sent.
@@ -95,11 +96,12 @@ impl Engine {
         }
     }
 
-    /// What is due, in as many requests as there are places for it. Whoever is chosen is sent in the order of the names, so that a
-    /// beat within the room has one order only.
+    /// What is due, in as many requests as there are places for it. Whoever is chosen is sent in the order of
+    /// the names, so that a beat within the room has one order only.
     ///
-    /// No request may outlast a term that it is to extend, and so one that is nearly over cuts that of its neighbours short: it goes
-    /// apart from them where there is a place to spare, which is nobody's who is due for longer.
+    /// No request may outlast a term that it is to extend, and so one that is nearly over cuts that of its
+    /// neighbours short: it goes apart from them where there is a place to spare, which is nobody's who is
+    /// due for longer.
     fn requests_of(&self, mut due: Vec<DueRenewal>, now: Moment, places: usize) -> Vec<Vec<DueRenewal>> {
         let batch_max = self.batch_max.get();
         let mut spare = places.saturating_sub(due.len().div_ceil(batch_max));

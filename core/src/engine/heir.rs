@@ -1,7 +1,8 @@
-//! Handing a lease on within a process: the next attempt takes it from the term before, which is not released.
+//! Handing a lease on within a process: the next attempt takes it from the term before, which is not
+//! released.
 //!
-//! A store grants a later attempt of the incarnation that holds the lease, with a greater token. So one request does
-//! what a release and an acquisition would do, and nobody else's turn is in between.
+//! A store grants a later attempt of the incarnation that holds the lease, with a greater token. So one
+//! request does what a release and an acquisition would do, and nobody else's turn is in between.
 
 use super::departure::not_ours;
 use super::seat::{Campaign, Left, Seat, Wanted};
@@ -58,7 +59,8 @@ impl Campaign {
     pub(super) fn found_by(&self, name: &LeaseName, grant: &Grant) -> Departure {
         let is_later = |token| self.heir_of.is_some_and(|left| token > left.token);
         match &grant.predecessor {
-            // Another was in between. Not so surely after a try that nobody heard of: that one may have been the heir.
+            // Another was in between. Not so surely after a try that nobody heard of: that one may have been
+            // the heir.
             Some(before) if is_later(before.token) && !grant.again => not_ours(name, self.is_unsure(), None),
             Some(_) | None => Departure::Answered(Released::Vacated),
         }

@@ -49,7 +49,8 @@ impl Engine {
     fn look_soon(&mut self, name: &LeaseName, hint: Hint, at: Moment) {
         if let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) {
             if campaign.request.is_some() {
-                // The answer may have been made before what the hint tells. An older hint that comes again does not hide it.
+                // The answer may have been made before what the hint tells. An older hint that comes again
+                // does not hide it.
                 campaign.hint = campaign.hint.max(Some(hint));
             } else if campaign.failures == 0 {
                 campaign.next_at = campaign.next_at.min(at);

@@ -65,11 +65,11 @@ pub enum Command {
         /// If given, renewals stop when no [`Command::Progress`] came for this long, so that a stuck worker
         /// does not lead for ever.
         progress_within: Option<Duration>,
-        /// If given, the term is over this long after its [`Event::Acquired`](super::Event::Acquired): nothing is
-        /// renewed past it, so that a deadlocked owner does not keep a lease for ever. The term is doubtful for
-        /// the grace before, and ends with [`Cause::MaxHold`](super::Cause::MaxHold). It is not released, for the
-        /// work may go on: the store lets others in when what was granted last expires, which is a ttl after the
-        /// last renewal that could extend the term. Zero counts as a nanosecond.
+        /// If given, the term is over this long after its [`Event::Acquired`](super::Event::Acquired):
+        /// nothing is renewed past it, so that a deadlocked owner does not keep a lease for ever. The term is
+        /// doubtful for the grace before, and ends with [`Cause::MaxHold`](super::Cause::MaxHold). It is not
+        /// released, for the work may go on: the store lets others in when what was granted last expires,
+        /// which is a ttl after the last renewal that could extend the term. Zero counts as a nanosecond.
         max_hold: Option<Duration>,
     },
     /// End the campaign. What an attempt may have taken unnoticed is found and released.
@@ -92,10 +92,11 @@ pub enum Command {
         /// The term. Without effect on any other.
         token: FencingToken,
     },
-    /// The work of the term has ended, and somebody else in this process goes on with the lease: authority of the
-    /// term is none from now, and a campaign begins whose attempt takes the lease from it in one step, with a token
-    /// of its own, and without a release in between. [`Event::Departed`](super::Event::Departed) tells of the old
-    /// term when the attempt was answered. A campaign that ends without a term releases the old one after all.
+    /// The work of the term has ended, and somebody else in this process goes on with the lease: authority of
+    /// the term is none from now, and a campaign begins whose attempt takes the lease from it in one step,
+    /// with a token of its own, and without a release in between. [`Event::Departed`](super::Event::Departed)
+    /// tells of the old term when the attempt was answered. A campaign that ends without a term releases the
+    /// old one after all.
     HandOn {
         /// The lease.
         name: LeaseName,
@@ -119,9 +120,10 @@ pub enum Command {
         /// The term. Without effect on any other.
         token: FencingToken,
     },
-    /// Extend the term now, not only with the next beat, for somebody who has just begun to count on it. Without
-    /// effect where renewals have stopped, while one is under way, where the last one failed, and within an eighth
-    /// of the renewal interval after the one that was granted last: nobody can make the engine ask all the time.
+    /// Extend the term now, not only with the next beat, for somebody who has just begun to count on it.
+    /// Without effect where renewals have stopped, while one is under way, where the last one failed, and
+    /// within an eighth of the renewal interval after the one that was granted last: nobody can make the
+    /// engine ask all the time.
     Extend {
         /// The lease.
         name: LeaseName,

@@ -41,13 +41,13 @@ use std::time::Duration;
 /// moment and input are the trace, and the trace is the replay. The moments given to
 /// [`step`](Self::step) must not decrease.
 ///
-/// - **The holder counts from before sending:** a term ends at `sent_at + trust(granted ttl)`, where `sent_at`
-///   is the moment of the step that asked for the request granted last. A late reply is dropped.
+/// - **The holder counts from before sending:** a term ends at `sent_at + trust(granted ttl)`, where
+///   `sent_at` is the moment of the step that asked for the request granted last. A late reply is dropped.
 /// - At the deadline authority is gone without any reply. "Another holder seen" ends a term at once, "no
 ///   answer" at the deadline, and an error never ends an election, unless an operator must act first.
-/// - Of the renewals that are due at once, twelve requests are under way at most; the longest due go first, and
-///   the rest follows as answers or time-outs come, each counted from when it was sent itself. So it is with
-///   releases, which are for 250 leases at most at a time.
+/// - Of the renewals that are due at once, twelve requests are under way at most; the longest due go first,
+///   and the rest follows as answers or time-outs come, each counted from when it was sent itself. So it is
+///   with releases, which are for 250 leases at most at a time.
 /// - Every campaign has a new attempt, so that no token is taken up again after its release was sent.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Engine {
@@ -150,14 +150,16 @@ impl Engine {
         self.seats.is_empty()
     }
 
-    /// Whether there are terms and nothing else: each ends with its work, and nothing is on its way to the store but what keeps them.
+    /// Whether there are terms and nothing else: each ends with its work, and nothing is on its way to the
+    /// store but what keeps them.
     #[must_use]
     pub fn is_idle_but_for_terms(&self) -> bool {
         let is_term = |seat: &LeaseName| matches!(self.seats.get(seat), Some(Seat::Term(_)));
         !self.is_idle() && self.seats.names().all(is_term)
     }
 
-    /// Whether what is left of an earlier term or try is still to be released or found: a campaign for it begins after that.
+    /// Whether what is left of an earlier term or try is still to be released or found: a campaign for it
+    /// begins after that.
     #[must_use]
     pub fn is_leaving(&self, name: &LeaseName) -> bool {
         let seats = &self.seats;

@@ -27,8 +27,8 @@ impl Engine {
         }
         let room = self.in_flight.room_for_releases();
         let due = self.releases_due(now, room);
-        // Not beside one that has failed: whatever it failed of may befall all that are sent with it. Whichever is due for
-        // longest goes first, so that neither keeps the other waiting for ever.
+        // Not beside one that has failed: whatever it failed of may befall all that are sent with it.
+        // Whichever is due for longest goes first, so that neither keeps the other waiting for ever.
         let Some(first_has_failed) = due.first().map(|due| due.has_failed) else {
             return;
         };
@@ -69,11 +69,12 @@ impl Engine {
         })
     }
 
-    /// What still has no place when its lease has surely expired by itself is not sent any more: whoever waits for it waits no
-    /// longer than for one that the store does not answer.
+    /// What still has no place when its lease has surely expired by itself is not sent any more: whoever
+    /// waits for it waits no longer than for one that the store does not answer.
     fn give_up_expired_departures(&mut self, now: Moment, actions: &mut Actions) {
         loop {
-            // The longest due have waited for longest, or were tried before: those behind them are looked at when they come first.
+            // The longest due have waited for longest, or were tried before: those behind them are looked at
+            // when they come first.
             let first = self
                 .seats
                 .longest_due(Due::Release, now, 1, |name, seat| match seat {

@@ -16,8 +16,8 @@ use crate::{Attempt, FencingToken, Moment, StoreError};
 ///   whether it has come;
 /// - [`since`](Self::since) may give a moment `horizon` before the present for any earlier one, where
 ///   `horizon` is at least the longest ttl that the store grants and the longest progress gate;
-/// - what is only told to people may be forgotten: [`reported`](Self::reported), [`error`](Self::error). Events
-///   then differ in that, and in no other way;
+/// - what is only told to people may be forgotten: [`reported`](Self::reported), [`error`](Self::error).
+///   Events then differ in that, and in no other way;
 /// - the state of the dice, and with it how often a campaign has failed, decide only about pauses.
 pub trait Rename {
     /// A moment at which something is due.
@@ -28,7 +28,8 @@ pub trait Rename {
     fn token(&mut self, token: FencingToken) -> FencingToken;
     /// An attempt, the next one included.
     fn attempt(&mut self, attempt: Attempt) -> Attempt;
-    /// The number of a request that is under way or that a seat waits for, and of the next one. Keeps the order.
+    /// The number of a request that is under way or that a seat waits for, and of the next one. Keeps the
+    /// order.
     fn request(&mut self, number: u64) -> u64;
     /// The state of the dice, from which all further pauses are drawn.
     fn dice(&mut self, state: u64) -> u64;

@@ -27,24 +27,27 @@ pub(super) struct Requests {
 
 /// Most requests under way at once that renew.
 ///
-/// All of a beat at once would be a hundred requests for 100,000 leases in batches of a thousand. They would wait for
-/// each other in the store or before it, and every one's time-out would run meanwhile: a store that is slow, but does
-/// answer, would seem to be silent. More would also leave no connection to acquisitions and releases: the MongoDB
-/// store has 16. Fewer would let requests that hang hold up their neighbours: with twelve places, in a beat of a
-/// hundred requests half may hang for the whole time-out (a tenth of the ttl), and still every other one is sent
-/// within two fifths of the ttl, before the doubt of any of its leases (half of the ttl after their renewal was due).
+/// All of a beat at once would be a hundred requests for 100,000 leases in batches of a thousand. They would
+/// wait for each other in the store or before it, and every one's time-out would run meanwhile: a store that
+/// is slow, but does answer, would seem to be silent. More would also leave no connection to acquisitions and
+/// releases: the MongoDB store has 16. Fewer would let requests that hang hold up their neighbours: with
+/// twelve places, in a beat of a hundred requests half may hang for the whole time-out (a tenth of the ttl),
+/// and still every other one is sent within two fifths of the ttl, before the doubt of any of its leases
+/// (half of the ttl after their renewal was due).
 pub(super) const RENEWALS_IN_FLIGHT_MAX: usize = 12;
 
 /// Most requests under way at once that release.
 ///
-/// Who drops a thousand guards has each of them released by itself, and would take every connection of the store from
-/// the renewals of what is kept. The first few go at once; what comes while they are under way goes together.
+/// Who drops a thousand guards has each of them released by itself, and would take every connection of the
+/// store from the renewals of what is kept. The first few go at once; what comes while they are under way
+/// goes together.
 pub(super) const RELEASES_IN_FLIGHT_MAX: usize = 12;
 
 /// Most leases at once that requests under way release.
 ///
-/// A store may need a request for each (MongoDB and NATS do), and all must be answered before the time-out, which is a
-/// second with a ttl of ten: 250 a second are what a replica set confirms that takes 30 ms for each, eight at a time.
+/// A store may need a request for each (MongoDB and NATS do), and all must be answered before the time-out,
+/// which is a second with a ttl of ten: 250 a second are what a replica set confirms that takes 30 ms for
+/// each, eight at a time.
 pub(super) const RELEASING_MAX: usize = 250;
 
 impl Requests {

@@ -63,7 +63,8 @@ pub(super) struct Left {
     pub(super) is_doubtful: bool,
 }
 
-/// What a watch said while a request was under way. The greater one makes the engine look wherever the smaller one does.
+/// What a watch said while a request was under way. The greater one makes the engine look wherever the
+/// smaller one does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Hint {
     /// The term with this token was vacated.
@@ -163,7 +164,8 @@ pub(super) struct Leaving {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Search {
     pub(super) attempt: Attempt,
-    /// A look, or the try that was under way when the campaign ended: before its answer a look may see too little.
+    /// A look, or the try that was under way when the campaign ended: before its answer a look may see too
+    /// little.
     pub(super) request: Option<RequestId>,
     /// An earlier try may have been applied without our learning of it.
     pub(super) unresolved: bool,

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 /// Every seat by its name, and the agenda of what is due of them.
 ///
-/// The two can not drift apart: whoever may change a seat has its name noted, with what was due of it; and the
-/// agenda is asked only when it has taken in everything that was noted ([`settle`](Self::settle)).
+/// The two can not drift apart: whoever may change a seat has its name noted, with what was due of it; and
+/// the agenda is asked only when it has taken in everything that was noted ([`settle`](Self::settle)).
 #[derive(Clone, Debug)]
 pub(super) struct Seats {
     /// From doubt to the deadline.
@@ -88,8 +88,8 @@ impl Seats {
     /// Writes into the agenda what is due of the seats that were touched.
     fn settle(&mut self) {
         for (name, before) in self.touched.drain(..) {
-            // A seat that was touched twice is noted twice, the second time with what never stood in the agenda:
-            // nothing is found to be taken out, and everything is in already.
+            // A seat that was touched twice is noted twice, the second time with what never stood in the
+            // agenda: nothing is found to be taken out, and everything is in already.
             match self.by_name.get_key_value(&name) {
                 Some((name, seat)) => {
                     let after = Dues::of(seat, self.grace);
@@ -119,7 +119,8 @@ impl Seats {
         names
     }
 
-    /// What `choose` makes of the seats of which this is due by `moment`: of the longest due ones, `limit` at most.
+    /// What `choose` makes of the seats of which this is due by `moment`: of the longest due ones, `limit` at
+    /// most.
     pub(super) fn longest_due<T>(
         &mut self,
         due: Due,

@@ -75,7 +75,8 @@ impl Engine {
         }
     }
 
-    /// Whether the renewals of a term have stopped for want of progress: see [`Event::Stuck`](super::Event::Stuck).
+    /// Whether the renewals of a term have stopped for want of progress: see
+    /// [`Event::Stuck`](super::Event::Stuck).
     #[must_use]
     pub fn is_stuck(&self, name: &LeaseName) -> bool {
         let Some(Seat::Term(term)) = self.seats.get(name) else {
@@ -153,7 +154,8 @@ impl Engine {
         let Some(Seat::Term(term)) = self.seats.get_mut(name) else {
             return;
         };
-        // After one that came late, as at first: whoever waited for the store to come back has renewed with all others.
+        // After one that came late, as at first: whoever waited for the store to come back has renewed with
+        // all others.
         let before = term.until.before(self.timing.trust(term.granted));
         let is_late = sent_at.since(before) >= regular + retry_every;
         let renewal = if is_late { first } else { regular };
@@ -201,8 +203,8 @@ impl Engine {
         }
     }
 
-    /// The interval before the first renewal, shorter by the phase of this process: processes that have begun together
-    /// beat apart from then on. Not each one, since standbys look on the grid of the others (G18).
+    /// The interval before the first renewal, shorter by the phase of this process: processes that have begun
+    /// together beat apart from then on. Not each one, since standbys look on the grid of the others (G18).
     pub(super) fn first_interval(&self, granted: Ttl) -> Duration {
         let interval = self.renewal_interval(granted);
         interval - interval / 4 / 256 * u32::from(self.phase)

@@ -4,9 +4,10 @@ use std::fmt;
 /// How a fence knows which tokens cannot have been granted yet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Horizon {
-    /// The fence knows the record of the lease that is beside its marks: this is the highest token in it. Exact, if that is
-    /// where the lease is kept: a record that was left there when the leases went to another store says nothing any more, and is
-    /// not asked where the fence was told so ([`Leases::Elsewhere`](crate::Leases::Elsewhere)).
+    /// The fence knows the record of the lease that is beside its marks: this is the highest token in it.
+    /// Exact, if that is where the lease is kept: a record that was left there when the leases went to
+    /// another store says nothing any more, and is not asked where the fence was told so
+    /// ([`Leases::Elsewhere`](crate::Leases::Elsewhere)).
     Granted(FencingToken),
     /// The lease is elsewhere: this is [`horizon`](crate::horizon) of the fence's own clock and the mark. It
     /// keeps out what would close the resource for ever, not a token that is wrong by less than a day.
@@ -28,8 +29,9 @@ impl Horizon {
 /// Effect on authority: none by itself; but a stale term has certainly been succeeded, and its work must end.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum FenceError {
-    /// A later term has claimed the resource, or an operator has raised its mark ([`Mark::bumped`](super::Mark::bumped)): the write
-    /// was refused, and so will be every other of this term.
+    /// A later term has claimed the resource, or an operator has raised its mark
+    /// ([`Mark::bumped`](super::Mark::bumped)): the write was refused, and so will be every other of this
+    /// term.
     Stale {
         /// The protected resource.
         resource: ResourceName,
@@ -78,8 +80,8 @@ impl FenceError {
     /// All that [`reason`](Self::reason) may say.
     pub const REASONS: [&str; 4] = ["stale", "unclaimed", "foreign", "future"];
 
-    /// Why it was refused, in one word for a metric's label: `stale`, `unclaimed`, `foreign` or `future`; `None` if the
-    /// fence's store failed instead.
+    /// Why it was refused, in one word for a metric's label: `stale`, `unclaimed`, `foreign` or `future`;
+    /// `None` if the fence's store failed instead.
     #[must_use]
     pub fn reason(&self) -> Option<&'static str> {
         match self {

@@ -2,8 +2,8 @@ use super::FenceError;
 use super::error::Horizon;
 use crate::{FencingToken, LeaseName, ResourceName, Term};
 
-/// How far a token may be ahead of the fence's own clock, in milliseconds: a day. The lease's store has a clock
-/// of its own, and two clocks that differ by more need a person anyway.
+/// How far a token may be ahead of the fence's own clock, in milliseconds: a day. The lease's store has a
+/// clock of its own, and two clocks that differ by more need a person anyway.
 const AHEAD_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// The clocks of the world passed this number of milliseconds in September 2001.
@@ -20,8 +20,8 @@ pub struct Mark {
     pub token: FencingToken,
     /// Whether an operator has raised it, and nobody has claimed since: no term holds it.
     pub bumped: bool,
-    /// How often a term was refused. For people: it may lag by a second, and what was counted just before a crash
-    /// may be missing.
+    /// How often a term was refused. For people: it may lag by a second, and what was counted just before a
+    /// crash may be missing.
     pub refused: u64,
     /// The token that was refused last.
     pub last_refused: Option<FencingToken>,
@@ -33,9 +33,9 @@ pub struct Mark {
 pub struct Bump {
     /// The resource. One that nobody has claimed yet may be bumped, too.
     pub resource: ResourceName,
-    /// A token that the mark must be above, beside the mark itself and the fence's clock. Where the leases' store counts
-    /// ([`is_counted`]), the clock says nothing, and a term that was granted and has not claimed is above the mark: then
-    /// this must be the highest token that may have been granted.
+    /// A token that the mark must be above, beside the mark itself and the fence's clock. Where the leases'
+    /// store counts ([`is_counted`]), the clock says nothing, and a term that was granted and has not claimed
+    /// is above the mark: then this must be the highest token that may have been granted.
     pub above: Option<FencingToken>,
     /// Binds the resource to this lease; `None` leaves it where it is.
     pub lease: Option<LeaseName>,
@@ -64,14 +64,15 @@ pub fn horizon(clock_ms: u64, mark: Option<FencingToken>) -> FencingToken {
 pub enum Leases {
     /// Beside the marks, where the fence finds their records.
     Here,
-    /// In another store, or in another database of this one: a record of such a name beside the marks says nothing.
+    /// In another store, or in another database of this one: a record of such a name beside the marks says
+    /// nothing.
     Elsewhere,
 }
 
 /// Decides a claim: the rules that all fences share.
 ///
-/// Where there is no mark, one may have stood here that was removed or lost. Then the lease's record beside it, if it is known,
-/// tells which terms are over.
+/// Where there is no mark, one may have stood here that was removed or lost. Then the lease's record beside
+/// it, if it is known, tells which terms are over.
 ///
 /// # Errors
 /// [`FenceError::Foreign`], [`FenceError::Stale`], [`FenceError::Future`], in this order.
@@ -126,15 +127,15 @@ pub fn decide_entry(
     }
 }
 
-/// Whether a token is of a store that counts, as by its revision, and not by a clock: its number is no time in
-/// milliseconds that a clock of today shows. A store that counts takes centuries to get there.
+/// Whether a token is of a store that counts, as by its revision, and not by a clock: its number is no time
+/// in milliseconds that a clock of today shows. A store that counts takes centuries to get there.
 #[must_use]
 pub fn is_counted(token: FencingToken) -> bool {
     token.number() < CLOCK_MIN_MS
 }
 
-/// The clock that a bump goes by ([`bumped`]), by the highest token that is known: none, where that one is counted. Above
-/// the clock, a mark would refuse every later term of its store for ever.
+/// The clock that a bump goes by ([`bumped`]), by the highest token that is known: none, where that one is
+/// counted. Above the clock, a mark would refuse every later term of its store for ever.
 #[must_use]
 pub fn bump_clock_ms(known: Option<FencingToken>, clock_ms: u64) -> u64 {
     match known.is_some_and(is_counted) {
@@ -158,8 +159,9 @@ pub fn bumped(
 
 /// Decides whether a term is of the lease that the resource belongs to.
 ///
-/// A fence that has its marks raised by an operator asks this first, by the lease that the mark still belongs to, and
-/// then [`decide_claim`] or [`decide_entry`] without a lease: nobody has claimed such a mark, not even its own number.
+/// A fence that has its marks raised by an operator asks this first, by the lease that the mark still belongs
+/// to, and then [`decide_claim`] or [`decide_entry`] without a lease: nobody has claimed such a mark, not
+/// even its own number.
 ///
 /// # Errors
 /// [`FenceError::Foreign`].

@@ -46,11 +46,12 @@ pub trait Fence: Send + Sync {
     /// Raises the mark of `resource` to the token of `term`. Idempotent for one term.
     ///
     /// # Errors
-    /// - [`FenceError::Stale`] if the mark is higher: this term is over, whatever it believes. Also where there is no mark, if the
-    ///   fence knows the lease's record and that shows a later term: a mark may have stood here that was removed;
+    /// - [`FenceError::Stale`] if the mark is higher: this term is over, whatever it believes. Also where
+    ///   there is no mark, if the fence knows the lease's record and that shows a later term: a mark may have
+    ///   stood here that was removed;
     /// - [`FenceError::Foreign`] if the resource belongs to another lease;
-    /// - [`FenceError::Future`] for a token that cannot have been granted yet: exactly known where the lease is
-    ///   in the store of the fence, and by the clock elsewhere ([`Horizon`]);
+    /// - [`FenceError::Future`] for a token that cannot have been granted yet: exactly known where the lease
+    ///   is in the store of the fence, and by the clock elsewhere ([`Horizon`]);
     /// - [`FenceError::Store`]: claim again.
     fn claim<'a>(
         &'a self,
@@ -63,8 +64,8 @@ pub trait Fence: Send + Sync {
     /// Advice: a later term may claim before the write that follows. To enforce, enter in its transaction.
     ///
     /// # Errors
-    /// [`FenceError::Stale`], [`FenceError::Unclaimed`] or [`FenceError::Foreign`], counted like every refusal;
-    /// [`FenceError::Store`].
+    /// [`FenceError::Stale`], [`FenceError::Unclaimed`] or [`FenceError::Foreign`], counted like every
+    /// refusal; [`FenceError::Store`].
     fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>>;
 
     /// The mark of `resource`; `None` if there is none.
@@ -73,30 +74,33 @@ pub trait Fence: Send + Sync {
     /// [`FenceError::Store`].
     fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>>;
 
-    /// The marks after `after`, in the order of their resources (bytes of UTF-8), [`MARKS_MAX`] at most. For people.
+    /// The marks after `after`, in the order of their resources (bytes of UTF-8), [`MARKS_MAX`] at most. For
+    /// people.
     ///
-    /// A mark that cannot be understood is listed as [`ListedMark::Unreadable`], and hides no other. A page may have fewer marks
-    /// than that, or none, and say where the next begins: only one that does not is the last.
+    /// A mark that cannot be understood is listed as [`ListedMark::Unreadable`], and hides no other. A page
+    /// may have fewer marks than that, or none, and say where the next begins: only one that does not is the
+    /// last.
     ///
     /// # Errors
     /// [`FenceError::Store`].
     fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>>;
 
-    /// Raises a mark above every token that may have been granted, and answers with it. From then on no term is
-    /// admitted until a later one has claimed. For an operator.
+    /// Raises a mark above every token that may have been granted, and answers with it. From then on no term
+    /// is admitted until a later one has claimed. For an operator.
     ///
     /// # Errors
     /// [`FenceError::Store`]; nothing was changed unless it says so.
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>>;
 
-    /// Counts a refusal that somebody in front of this fence has decided by what the fence had told it before: as if
-    /// the fence had refused itself, so beside the mark, in the metric and in the log. Not for what a method here has
-    /// refused: that is counted. An error that is no refusal is ignored.
+    /// Counts a refusal that somebody in front of this fence has decided by what the fence had told it
+    /// before: as if the fence had refused itself, so beside the mark, in the metric and in the log. Not for
+    /// what a method here has refused: that is counted. An error that is no refusal is ignored.
     ///
-    /// Only for a resource that has a mark. Returns at once, and what was counted is noted later, as for [`Refusals`].
+    /// Only for a resource that has a mark. Returns at once, and what was counted is noted later, as for
+    /// [`Refusals`].
     ///
-    /// By default nothing is counted anywhere: a fence that counts its refusals must implement it, and a fence that
-    /// wraps another must pass it on.
+    /// By default nothing is counted anywhere: a fence that counts its refusals must implement it, and a
+    /// fence that wraps another must pass it on.
     fn note_refused(&self, refusal: &FenceError) {
         let _uncounted = refusal;
     }

@@ -58,8 +58,8 @@ pub struct MarkPage {
 }
 
 impl MarkPage {
-    /// The page that begins with what was read of marks, each with its place, in their order. What is beyond [`MARKS_MAX`], which
-    /// one more than that shows, is on the next page.
+    /// The page that begins with what was read of marks, each with its place, in their order. What is beyond
+    /// [`MARKS_MAX`], which one more than that shows, is on the next page.
     #[must_use]
     pub fn beginning(read: impl IntoIterator<Item = (Cursor, ListedMark)>) -> Self {
         let mut page = Self {

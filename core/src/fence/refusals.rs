@@ -2,12 +2,12 @@ use super::FenceError;
 use crate::{FencingToken, ResourceName};
 use std::collections::BTreeMap;
 
-/// Most resources whose refusals are counted at once. Beyond it, refusals of further resources are not counted
-/// until the others were noted; they are refused all the same.
+/// Most resources whose refusals are counted at once. Beyond it, refusals of further resources are not
+/// counted until the others were noted; they are refused all the same.
 const RESOURCES_MAX: usize = 1_024;
 
-/// Under which name the fences count refusals for the `metrics` crate, with their feature of that name. Its label
-/// `reason` is [`FenceError::reason`].
+/// Under which name the fences count refusals for the `metrics` crate, with their feature of that name. Its
+/// label `reason` is [`FenceError::reason`].
 pub const REFUSALS_METRIC: &str = "lease_fence_refusals";
 
 /// Refusals of one resource.
@@ -19,8 +19,8 @@ pub struct Refused {
     pub last: FencingToken,
 }
 
-/// Refusals that the log is still to be told of: of a fence's, whatever the resources, one line a second at most. Whoever notes the
-/// sums tells of them, too, so that the end of a burst has its line.
+/// Refusals that the log is still to be told of: of a fence's, whatever the resources, one line a second at
+/// most. Whoever notes the sums tells of them, too, so that the end of a burst has its line.
 #[derive(Clone, Default, Debug)]
 pub struct UntoldRefusals(Option<RefusalLine>);
 
@@ -51,8 +51,8 @@ impl UntoldRefusals {
 
 /// Refusals that were counted in memory and are to be noted beside the mark.
 ///
-/// A refused writer may try a million times a second, and the term that holds the mark must not pay for it: so a
-/// fence counts here, and notes the sum and tells of it in the log at most once a second.
+/// A refused writer may try a million times a second, and the term that holds the mark must not pay for it:
+/// so a fence counts here, and notes the sum and tells of it in the log at most once a second.
 #[derive(Clone, Default, Debug)]
 pub struct Refusals {
     counted: BTreeMap<ResourceName, Refused>,
@@ -74,7 +74,8 @@ impl Refusals {
         }
     }
 
-    /// Puts back what was [taken](Self::take) and could not be noted: from before what has been counted since.
+    /// Puts back what was [taken](Self::take) and could not be noted: from before what has been counted
+    /// since.
     pub fn put_back(&mut self, resource: &ResourceName, refused: Refused) {
         let last = self
             .counted

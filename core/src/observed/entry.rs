@@ -6,12 +6,12 @@ use std::time::Duration;
 /// Which version of a record this is, as the store shows it: a revision of NATS, a `resourceVersion` of
 /// Kubernetes, an `ETag`.
 ///
-/// Opaque: two are equal or they are not, and nothing else is ever asked. The store promises that **every write
-/// makes a revision that the record never had before**. A hash of the content will do: no two writes of one
-/// record have the same content ([`Entry::renewals`]).
+/// Opaque: two are equal or they are not, and nothing else is ever asked. The store promises that **every
+/// write makes a revision that the record never had before**. A hash of the content will do: no two writes of
+/// one record have the same content ([`Entry::renewals`]).
 ///
-/// A store that may lose what it has confirmed, and then number other writes the same, keeps that promise for as long
-/// as it is known not to have lost anything: an [epoch](Self::in_epoch).
+/// A store that may lose what it has confirmed, and then number other writes the same, keeps that promise for
+/// as long as it is known not to have lost anything: an [epoch](Self::in_epoch).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Revision {
     text: Arc<str>,
@@ -28,8 +28,8 @@ impl Revision {
         }
     }
 
-    /// The same as it was shown in this epoch of a store whose revisions may come again. Later epochs have greater
-    /// numbers. The store itself answers a swap over a revision of an epoch that may be over with
+    /// The same as it was shown in this epoch of a store whose revisions may come again. Later epochs have
+    /// greater numbers. The store itself answers a swap over a revision of an epoch that may be over with
     /// [`Conflict`](super::Written::Conflict), and sends nothing: so it is read before it is written over.
     #[must_use]
     pub fn in_epoch(self, epoch: u64) -> Self {
@@ -81,9 +81,9 @@ pub struct Entry {
     pub ttl: Ttl,
     /// How many times the term was extended, those included that failed or were lost.
     ///
-    /// It makes every write of the holder differ from all before, so that a revision that is a hash of the content
-    /// changes too, and others see that the holder lives: also where the store has lost what it confirmed, and
-    /// gives the same revision again.
+    /// It makes every write of the holder differ from all before, so that a revision that is a hash of the
+    /// content changes too, and others see that the holder lives: also where the store has lost what it
+    /// confirmed, and gives the same revision again.
     pub renewals: u64,
     /// Whether the last holder gave it back.
     pub released: bool,
@@ -104,8 +104,8 @@ pub struct Version {
     pub ages: Option<Ages>,
 }
 
-/// How old a record was when it was read, by a clock of the store's: for people. Nothing is decided by it, so that clock may be
-/// wrong, or be set.
+/// How old a record was when it was read, by a clock of the store's: for people. Nothing is decided by it, so
+/// that clock may be wrong, or be set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Ages {
     /// Time since the term began.

@@ -6,8 +6,8 @@ use std::hash::Hash;
 
 /// Most times that one round reads again because somebody else wrote in between.
 ///
-/// Each time means that another made progress, so a round rarely needs more than one, and thirty-two who write at
-/// once all come through; after the last, it ends with [`Fault::Busy`], nothing written.
+/// Each time means that another made progress, so a round rarely needs more than one, and thirty-two who
+/// write at once all come through; after the last, it ends with [`Fault::Busy`], nothing written.
 pub const CONFLICTS_MAX: u32 = 32;
 
 /// What a read of one record showed.
@@ -25,7 +25,8 @@ pub struct Reading {
 
 /// Whether the token floor of a reading will be looked at.
 ///
-/// Only a new term has a new token. A store whose clock costs a request of its own need not ask it for a renewal.
+/// Only a new term has a new token. A store whose clock costs a request of its own need not ask it for a
+/// renewal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Floor {
     /// A token may be chosen above it.
@@ -125,8 +126,8 @@ pub enum Decision<Answered> {
 /// One request of the contract on its way through a store that only compares and swaps: read, decide, write.
 ///
 /// Pure: whoever drives it does what [`next`](Self::next) asks for, once, and hands the response to
-/// [`take_in`](Self::take_in). Every write is conditional on what was read, so rounds of any number of processes
-/// may be interleaved in any way, cut off, or repeated.
+/// [`take_in`](Self::take_in). Every write is conditional on what was read, so rounds of any number of
+/// processes may be interleaved in any way, cut off, or repeated.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Round<Request: Decide> {
     request: Request,
@@ -156,8 +157,8 @@ impl Round<Acquire> {
 }
 
 impl Round<Renew> {
-    /// One request of [`LeaseStore::renew`](crate::LeaseStore::renew). Whether the ttl is in the store's range is
-    /// not looked at.
+    /// One request of [`LeaseStore::renew`](crate::LeaseStore::renew). Whether the ttl is in the store's
+    /// range is not looked at.
     #[must_use]
     pub fn renew(request: Renew) -> Self {
         Self::of(request)
@@ -197,10 +198,11 @@ impl<Request: Decide> Round<Request> {
         }
     }
 
-    /// The same without a first reading, where this process itself has written the record last, as far as it knows at `now`.
+    /// The same without a first reading, where this process itself has written the record last, as far as it
+    /// knows at `now`.
     ///
-    /// Only a write is decided so: that it succeeds, on the condition that nobody has written since, is what shows that this
-    /// was the latest state. Anything else, and a conflict, begins with a reading as ever.
+    /// Only a write is decided so: that it succeeds, on the condition that nobody has written since, is what
+    /// shows that this was the latest state. Anything else, and a conflict, begins with a reading as ever.
     #[must_use]
     pub fn over_last_written(mut self, now: Moment, sightings: &mut Sightings) -> Self {
         let name = self.request.lease_name();

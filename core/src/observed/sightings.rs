@@ -9,13 +9,13 @@ const MILLION: u128 = 1_000_000;
 /// What one observer has seen of the records of a store: which version, and since when.
 ///
 /// The answer to "has it expired?" of a store without a clock. A version counts from the moment at which the
-/// **answer** that showed it had arrived, never from when it was asked for: between the two the holder may have
-/// renewed, and the time before would be counted against a version that did not exist yet.
+/// **answer** that showed it had arrived, never from when it was asked for: between the two the holder may
+/// have renewed, and the time before would be counted against a version that did not exist yet.
 ///
-/// After a suspension everything here stays true. [`Moment`] counts the sleep, and a claim is conditional on the
-/// revision, so it does not matter what happened meanwhile: a version that is still there after its time has
-/// seen no renewal. (A clock that stood still would only wait longer.) After a restart nothing is known, and
-/// every record waits out its whole ttl.
+/// After a suspension everything here stays true. [`Moment`] counts the sleep, and a claim is conditional on
+/// the revision, so it does not matter what happened meanwhile: a version that is still there after its time
+/// has seen no renewal. (A clock that stood still would only wait longer.) After a restart nothing is known,
+/// and every record waits out its whole ttl.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Sightings {
     clock_rate_error_ppm: u32,
@@ -32,7 +32,8 @@ struct Sighting {
     since: Moment,
     /// When the answer that first showed this term had arrived.
     term_since: Moment,
-    /// How old the term was at its first sight, and this heartbeat at its own, as far as the store told. For people.
+    /// How old the term was at its first sight, and this heartbeat at its own, as far as the store told. For
+    /// people.
     ages: Ages,
     /// The highest number of renewals of this term that was seen, or that this process has sent.
     renewals: u64,
@@ -44,14 +45,14 @@ struct Sighting {
 impl Sightings {
     /// Most records that are remembered: more than the 100,000 leases that one process may wait for.
     ///
-    /// When there is no room left, the eighth that was not looked at for the longest is forgotten. Forgetting is
-    /// safe: the next look begins to count anew.
+    /// When there is no room left, the eighth that was not looked at for the longest is forgotten. Forgetting
+    /// is safe: the next look begins to count anew.
     pub const MAX: usize = 131_072;
 
     /// Nothing seen yet.
     ///
-    /// `clock_rate_error_ppm` is ρ: how much this machine's clock may be too fast, in parts per million. It must
-    /// be what every holder's [`Timing`](crate::Timing) assumes, or more; 500 by default there.
+    /// `clock_rate_error_ppm` is ρ: how much this machine's clock may be too fast, in parts per million. It
+    /// must be what every holder's [`Timing`](crate::Timing) assumes, or more; 500 by default there.
     #[must_use]
     pub fn new(clock_rate_error_ppm: u32) -> Self {
         Self {
@@ -75,9 +76,9 @@ impl Sightings {
     /// Takes in what an answer of the store showed, `None` if there was no record; `now` is not before that
     /// answer had arrived.
     ///
-    /// Also for what a watch tells, and it matters there: who sees each renewal when it is written, and not only
-    /// at its own next look, takes over one ttl after the last one. Events that come late, twice or in the wrong
-    /// order only make the wait longer.
+    /// Also for what a watch tells, and it matters there: who sees each renewal when it is written, and not
+    /// only at its own next look, takes over one ttl after the last one. Events that come late, twice or in
+    /// the wrong order only make the wait longer.
     pub fn see(&mut self, now: Moment, name: &LeaseName, version: Option<&Version>) {
         let Some(version) = version else {
             self.seen.remove(name);
@@ -96,8 +97,8 @@ impl Sightings {
         }
     }
 
-    /// As [`see`](Self::see), for what this process itself has just written: while nobody writes after it, the next write
-    /// of the term needs no reading.
+    /// As [`see`](Self::see), for what this process itself has just written: while nobody writes after it,
+    /// the next write of the term needs no reading.
     pub fn wrote(&mut self, now: Moment, name: &LeaseName, version: Version) {
         self.see(now, name, Some(&version));
         if let Some(sighting) = self.seen.get_mut(name).filter(|_| !version.entry.released) {
@@ -115,9 +116,10 @@ impl Sightings {
         })
     }
 
-    /// The number of renewals that the next one of this entry's term must exceed. A store that has lost what it confirmed shows
-    /// a lower one than it has shown before: repeated over the same revision, the next would be taken for what others have seen
-    /// already, and their wait for it would have begun before it was written.
+    /// The number of renewals that the next one of this entry's term must exceed. A store that has lost what
+    /// it confirmed shows a lower one than it has shown before: repeated over the same revision, the next
+    /// would be taken for what others have seen already, and their wait for it would have begun before it was
+    /// written.
     pub(super) fn renewals(&self, name: &LeaseName, entry: &Entry) -> u64 {
         let sighting = self.of_term(name, entry);
         sighting.map_or(0, |seen| seen.renewals).max(entry.renewals)
@@ -199,9 +201,9 @@ impl Sightings {
 
     /// The lease as this observer knows it at `now`.
     ///
-    /// [`Lease::remaining`] is the **record's** ttl·(1+ρ) less the time for which this very version was seen: all
-    /// of it, if it was not seen before. The ages are what the store told at the first sight of the term, and of
-    /// the renewal, and the time since; where it told nothing, they count from there.
+    /// [`Lease::remaining`] is the **record's** ttl·(1+ρ) less the time for which this very version was seen:
+    /// all of it, if it was not seen before. The ages are what the store told at the first sight of the term,
+    /// and of the renewal, and the time since; where it told nothing, they count from there.
     #[must_use]
     pub fn lease(&self, now: Moment, name: &LeaseName, version: &Version) -> Lease {
         let entry = &version.entry;
@@ -229,8 +231,8 @@ impl Sightings {
         }
     }
 
-    /// How long a version must be seen unchanged before its lease may be claimed: ttl·(1+ρ), so that a clock that
-    /// is too fast by ρ has still waited the whole ttl.
+    /// How long a version must be seen unchanged before its lease may be claimed: ttl·(1+ρ), so that a clock
+    /// that is too fast by ρ has still waited the whole ttl.
     fn surely_expired(&self, ttl: Ttl) -> Duration {
         let nanoseconds = ttl.duration().as_nanos();
         let drift = (nanoseconds * u128::from(self.clock_rate_error_ppm)).div_ceil(MILLION);
@@ -246,16 +248,16 @@ impl Sighting {
         }
     }
 
-    /// Whether this version is what was seen. Its revision alone does not say so: a store that has lost what it had
-    /// confirmed may give it to another write. The wish is left out: it is no sign of life.
+    /// Whether this version is what was seen. Its revision alone does not say so: a store that has lost what
+    /// it had confirmed may give it to another write. The wish is left out: it is no sign of life.
     fn shows(&self, version: &Version) -> bool {
         self.revision.as_str() == version.revision.as_str()
             && self.heartbeat == version.entry.heartbeat()
             && self.released == version.entry.released
     }
 
-    /// Whether `entry` is what was seen with nothing but a wish added. A wish is no sign of life: if it began the
-    /// wait again, a dead holder's lease would outlast its ttl for having been asked.
+    /// Whether `entry` is what was seen with nothing but a wish added. A wish is no sign of life: if it began
+    /// the wait again, a dead holder's lease would outlast its ttl for having been asked.
     fn is_the_same_but_asked(&self, entry: &Entry) -> bool {
         self.heartbeat == entry.heartbeat() && !entry.released && entry.asked_to_step_down && !self.asked
     }

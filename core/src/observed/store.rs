@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A [`LeaseStore`] over a store that only compares and swaps, by observed time: see [`Round`].
 ///
 /// One per process, so that all its candidates share what it has seen. It starts no task; a request takes two
-/// round trips, a read and a write, and more only where others write in between. What its own process has written last is
-/// renewed and released without the read.
+/// round trips, a read and a write, and more only where others write in between. What its own process has
+/// written last is renewed and released without the read.
 ///
-/// How soon a dead holder's lease is taken over: its ttl·(1+ρ) after its last renewal was *seen*. A watch sees it
-/// when it is written; a candidate that does not watch sees it at its next look, up to one ttl later.
+/// How soon a dead holder's lease is taken over: its ttl·(1+ρ) after its last renewal was *seen*. A watch
+/// sees it when it is written; a candidate that does not watch sees it at its next look, up to one ttl later.
 pub struct ObservedStore<S, C> {
     store: S,
     observer: Arc<Observer<C>>,
@@ -46,8 +46,8 @@ impl<S: CompareAndSwap, C: Clock> ObservedStore<S, C> {
         }
     }
 
-    /// Another over the same records, that shares what this one has seen: for requests that are to have a connection
-    /// of their own. Does no I/O.
+    /// Another over the same records, that shares what this one has seen: for requests that are to have a
+    /// connection of their own. Does no I/O.
     #[must_use]
     pub fn beside<Other: CompareAndSwap>(&self, store: Other) -> ObservedStore<Other, C> {
         ObservedStore {

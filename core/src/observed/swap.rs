@@ -2,8 +2,8 @@ use super::entry::{Entry, Revision, Version};
 use super::round::{Floor, Reading, Written};
 use crate::{Answer, Cursor, Finding, LeaseName, Moment, Page, Scope, StoreError, StoreTraits};
 
-/// A system that keeps records and compares before it writes: what [`ObservedStore`](super::ObservedStore) makes
-/// a [`LeaseStore`](crate::LeaseStore) of.
+/// A system that keeps records and compares before it writes: what [`ObservedStore`](super::ObservedStore)
+/// makes a [`LeaseStore`](crate::LeaseStore) of.
 ///
 /// # To ensure correctness
 /// - Create and swap are **one atomic step** each in the store, and survive what it acknowledges.
@@ -13,8 +13,8 @@ use crate::{Answer, Cursor, Finding, LeaseName, Moment, Page, Scope, StoreError,
 ///   write in the way, must not say [`Written::Conflict`]: a conflict says that nothing of this was written.
 ///   When unsure: [`Certainty::Unknown`](crate::Certainty::Unknown).
 /// - A record is never removed, unless [`Reading::token_floor`] rises with time.
-/// - A record that cannot be understood is answered with [`Fault::Unreadable`](crate::Fault::Unreadable) and left
-///   as it is.
+/// - A record that cannot be understood is answered with [`Fault::Unreadable`](crate::Fault::Unreadable) and
+///   left as it is.
 /// - A future that is dropped may or may not have been applied. Nothing may be left locked by dropping it.
 ///
 /// A read may be answered by a replica that lags: it costs a conflict or a longer wait, or, where it shows
@@ -48,15 +48,16 @@ pub trait CompareAndSwap: Send + Sync {
         entry: &'a Entry,
     ) -> Answer<'a, Result<Written, StoreError>>;
 
-    /// Reads records in the order of their names (bytes of UTF-8), a page at a time; the limit is in its range.
+    /// Reads records in the order of their names (bytes of UTF-8), a page at a time; the limit is in its
+    /// range.
     ///
     /// # Errors
     /// [`StoreError`] if the page could not be read at all.
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<RecordPage, StoreError>>;
 
     /// Starts watching; when this answers, the watch is in place. It tells of **every** write, renewals
-    /// included: who sees them when they happen takes over one ttl after the last one, who does not after up to
-    /// two.
+    /// included: who sees them when they happen takes over one ttl after the last one, who does not after up
+    /// to two.
     ///
     /// # Errors
     /// [`Fault::Unsupported`](crate::Fault::Unsupported) where the store cannot push.

@@ -16,8 +16,9 @@ impl Decide for Renew {
         &self.name
     }
 
-    /// That nobody else has written since is what makes it safe, and needs no clock. A term that this observer
-    /// itself has seen expire is not revived all the same: the contract says so, and its holder believes no more.
+    /// That nobody else has written since is what makes it safe, and needs no clock. A term that this
+    /// observer itself has seen expire is not revived all the same: the contract says so, and its holder
+    /// believes no more.
     fn decide(&self, seen: Option<&Seen>, _token_floor: u64) -> Decision<Renewed> {
         let Some(seen) = seen else {
             return Decision::Answer(Renewed::Lost(None));
@@ -110,8 +111,9 @@ impl Decide for LeaseName {
     }
 }
 
-/// Tokens only rise: a lower one of another term is of an old record, as a server shows it that is behind, or that has lost
-/// what came after. It says nothing of the term, neither that it is lost nor that there is nothing to give back.
+/// Tokens only rise: a lower one of another term is of an old record, as a server shows it that is behind, or
+/// that has lost what came after. It says nothing of the term, neither that it is lost nor that there is
+/// nothing to give back.
 fn is_behind(
     entry: &Entry,
     name: &LeaseName,

@@ -5,7 +5,8 @@ use crate::{Answer, Change, FencingToken, LeaseName, StoreError, Watch, WatchEve
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Most records whose state a watch remembers. When it is full it forgets all, and may then tell a change twice.
+/// Most records whose state a watch remembers. When it is full it forgets all, and may then tell a change
+/// twice.
 const KNOWN_MAX: usize = 131_072;
 
 /// Tells changes of leases from writes of records, and lets the observer see each of them.

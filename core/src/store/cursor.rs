@@ -1,8 +1,8 @@
 use crate::{LeaseName, ResourceName};
 use std::fmt;
 
-/// A place in the order of the names: behind this key, be it the name of a lease or a resource, or what another program has left
-/// among them.
+/// A place in the order of the names: behind this key, be it the name of a lease or a resource, or what
+/// another program has left among them.
 ///
 /// Where a page ends and the next begins. Ordered as names are, by their bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -21,8 +21,8 @@ impl Cursor {
         &self.0
     }
 
-    /// The key as text, for stores whose keys are. Where another store has made it and it is none: up to where it ceases to be, so
-    /// that what is listed may repeat, and nothing is passed over.
+    /// The key as text, for stores whose keys are. Where another store has made it and it is none: up to
+    /// where it ceases to be, so that what is listed may repeat, and nothing is passed over.
     #[must_use]
     pub fn as_text(&self) -> &str {
         match std::str::from_utf8(&self.0) {

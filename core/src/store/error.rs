@@ -11,9 +11,10 @@ pub enum Fault {
     Busy,
     /// No space left. A held lease may end at its deadline; nothing is granted.
     Full,
-    /// Another store answers than the one that was asked before: its data were restored, moved or made anew, or its address leads
-    /// elsewhere. It would have leaders of its own, and is asked for nothing. No misconfiguration, as whoever opens the store anew goes by the one that
-    /// is there; but who has it open tries on until a person acts. Effect on authority: none before the deadline.
+    /// Another store answers than the one that was asked before: its data were restored, moved or made anew,
+    /// or its address leads elsewhere. It would have leaders of its own, and is asked for nothing. No
+    /// misconfiguration, as whoever opens the store anew goes by the one that is there; but who has it open
+    /// tries on until a person acts. Effect on authority: none before the deadline.
     AnotherStore,
     /// The store refused the credentials. A misconfiguration, as far as it tells: an operator must act. Not
     /// [final](Self::is_final).
@@ -22,8 +23,8 @@ pub enum Fault {
     Forbidden,
     /// The store takes no writes. A misconfiguration.
     ReadOnly,
-    /// A record was not written by Tenure, or is damaged, or lasts longer than a lease can; it was left as it is. A misconfiguration,
-    /// and not [final](Self::is_final).
+    /// A record was not written by Tenure, or is damaged, or lasts longer than a lease can; it was left as it
+    /// is. A misconfiguration, and not [final](Self::is_final).
     Unreadable,
     /// This store, or this set-up of it, cannot do what was asked. A misconfiguration.
     Unsupported,
@@ -34,8 +35,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether only a person can mend it, as far as the store tells. Opening a store fails on it at once; what it ends
-    /// later, [`is_final`](Self::is_final) says.
+    /// Whether only a person can mend it, as far as the store tells. Opening a store fails on it at once;
+    /// what it ends later, [`is_final`](Self::is_final) says.
     #[must_use]
     pub fn is_misconfiguration(self) -> bool {
         match self {
@@ -54,28 +55,30 @@ impl Fault {
         }
     }
 
-    /// Whether trying again is useless. Such a fault ends a campaign and the wait for a lock; no other fault does. (For a release see
-    /// [`ends_a_release`](Self::ends_a_release).) It never ends a term before its deadline.
+    /// Whether trying again is useless. Such a fault ends a campaign and the wait for a lock; no other fault
+    /// does. (For a release see [`ends_a_release`](Self::ends_a_release).) It never ends a term before its
+    /// deadline.
     ///
     /// It is what only a person can mend ([`is_misconfiguration`](Self::is_misconfiguration)), but for two.
     ///
-    /// A login that is refused: whoever asks for a
-    /// lease was let in when the store was opened. What refuses the same credentials later may be a service behind the store that
-    /// is away for a moment (a directory, the servers that keep the users), in the very words of a wrong password; and each
-    /// candidate that loses its connection meanwhile would be out for good.
+    /// A login that is refused: whoever asks for a lease was let in when the store was opened. What refuses
+    /// the same credentials later may be a service behind the store that is away for a moment (a directory,
+    /// the servers that keep the users), in the very words of a wrong password; and each candidate that loses
+    /// its connection meanwhile would be out for good.
     ///
-    /// A record that cannot be read: where the store's clock was set back, the holder's next renewal puts it right. And whoever else
-    /// mends it would find no candidate left.
+    /// A record that cannot be read: where the store's clock was set back, the holder's next renewal puts it
+    /// right. And whoever else mends it would find no candidate left.
     #[must_use]
     pub fn is_final(self) -> bool {
         self.is_misconfiguration() && !matches!(self, Self::Unauthenticated | Self::Unreadable)
     }
 
-    /// Whether it ends the tries to give a lease back, and to find what an attempt has left: what is [final](Self::is_final), and a
-    /// record that cannot be read.
+    /// Whether it ends the tries to give a lease back, and to find what an attempt has left: what is
+    /// [final](Self::is_final), and a record that cannot be read.
     ///
-    /// That is none for the lease's own holder where the store's clock was set back: it gives the lease back all the same. What
-    /// its holder cannot read, only a person mends, and nobody is to wait for that for a ttl: the lease is over here.
+    /// That is none for the lease's own holder where the store's clock was set back: it gives the lease back
+    /// all the same. What its holder cannot read, only a person mends, and nobody is to wait for that for a
+    /// ttl: the lease is over here.
     #[must_use]
     pub fn ends_a_release(self) -> bool {
         self.is_final() || self == Self::Unreadable

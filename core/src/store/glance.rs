@@ -18,8 +18,8 @@ pub struct Glance {
 /// The leases in a watch's scope at one look.
 pub type Glances = BTreeMap<LeaseName, Glance>;
 
-/// The events that lead from one look to the next; within a lease in the order in which they happened. Of several terms
-/// between the looks, only the last is told.
+/// The events that lead from one look to the next; within a lease in the order in which they happened. Of
+/// several terms between the looks, only the last is told.
 #[must_use]
 pub fn changes_between(before: &Glances, after: &Glances) -> Vec<WatchEvent> {
     let mut events = Vec::new();

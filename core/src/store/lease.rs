@@ -12,12 +12,14 @@ pub enum Occupancy {
     Vacant,
 }
 
-/// A lease as its record says, at the moment the store answered. [`remaining`](Self::remaining) is by the store's clock, or by
-/// what this process has observed, as the store's [`Timekeeper`](crate::Timekeeper) says.
+/// A lease as its record says, at the moment the store answered. [`remaining`](Self::remaining) is by the
+/// store's clock, or by what this process has observed, as the store's [`Timekeeper`](crate::Timekeeper)
+/// says.
 ///
-/// The ages ([`held_for`](Self::held_for), [`renewed_ago`](Self::renewed_ago)) are for people, and decide nothing. They are by
-/// the store's clock, or, where the README of the store says so, by those of the holder's machine and of this one. Where
-/// nothing tells of them, they count from when this process first saw the term, or the renewal.
+/// The ages ([`held_for`](Self::held_for), [`renewed_ago`](Self::renewed_ago)) are for people, and decide
+/// nothing. They are by the store's clock, or, where the README of the store says so, by those of the
+/// holder's machine and of this one. Where nothing tells of them, they count from when this process first saw
+/// the term, or the renewal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Lease {
     /// Its name.

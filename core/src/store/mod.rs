@@ -71,8 +71,8 @@ pub trait LeaseStore: Send + Sync {
     /// in the record the request is [`Acquired::Superseded`].
     ///
     /// # Errors
-    /// [`StoreError`]; `Unknown` unless it certainly was not applied. [`Fault::Invalid`] for a ttl outside the
-    /// store's range. Where no successor token exists any more, an error that names the lease; nothing is
+    /// [`StoreError`]; `Unknown` unless it certainly was not applied. [`Fault::Invalid`] for a ttl outside
+    /// the store's range. Where no successor token exists any more, an error that names the lease; nothing is
     /// written.
     fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>>;
 
@@ -82,8 +82,9 @@ pub trait LeaseStore: Send + Sync {
     /// One answer per request, in their order; one request never disturbs another. A lease is extended only
     /// if incarnation, token and attempt are those of the record and it has not expired or been released:
     /// renewing never revives, and changes neither holder nor token. Nor does it bring the lease's end nearer
-    /// than it was, unless the ttl asked for is shorter, and but for steps of the store's clock: a holder whose
-    /// answer was lost trusts what it was granted before. At most [`StoreTraits::batch_max`] requests are given at once.
+    /// than it was, unless the ttl asked for is shorter, and but for steps of the store's clock: a holder
+    /// whose answer was lost trusts what it was granted before. At most [`StoreTraits::batch_max`] requests
+    /// are given at once.
     fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>>;
 
     /// Gives leases back: the record becomes vacant and keeps its token, incarnation and attempt.
@@ -104,18 +105,19 @@ pub trait LeaseStore: Send + Sync {
     /// Reads one lease; `None` where no record exists. The remaining time is by the store's clock.
     fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>>;
 
-    /// Reads leases in the order of their names (bytes of UTF-8), a page at a time: all of them, or those that
-    /// [the page asks for](Selection), and perhaps others beside them.
+    /// Reads leases in the order of their names (bytes of UTF-8), a page at a time: all of them, or those
+    /// that [the page asks for](Selection), and perhaps others beside them.
     ///
-    /// A record that cannot be understood is listed as [`Listed::Unreadable`], and hides no other; where its key could be a name,
-    /// in its place. A page may have fewer leases than asked for, or none, and say where the next begins: only one that does not
-    /// is the last.
+    /// A record that cannot be understood is listed as [`Listed::Unreadable`], and hides no other; where its
+    /// key could be a name, in its place. A page may have fewer leases than asked for, or none, and say where
+    /// the next begins: only one that does not is the last.
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>>;
 
     /// Starts watching. What it reports is a hint: it may lag and may repeat, never lie about order.
     ///
-    /// When this answers, the watch is in place: a change after that moment is reported if it is [waited for](Interest), though a watch
-    /// that polls may report only the last of several. So: watch, then read, then wait.
+    /// When this answers, the watch is in place: a change after that moment is reported if it is [waited
+    /// for](Interest), though a watch that polls may report only the last of several. So: watch, then read,
+    /// then wait.
     ///
     /// # Errors
     /// [`Fault::Unsupported`] where the store (or this set-up of it, like a standalone MongoDB) cannot
@@ -132,15 +134,16 @@ pub trait LeaseStore: Send + Sync {
     /// is a finding too. `Err` only if nothing at all could be examined.
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>>;
 
-    /// Runs `work` on the thread on which this store's own requests run: what asks much of the store is spared the way
-    /// there and back, which costs a tenth of a millisecond where processors sleep.
+    /// Runs `work` on the thread on which this store's own requests run: what asks much of the store is
+    /// spared the way there and back, which costs a tenth of a millisecond where processors sleep.
     ///
-    /// The thread has a tokio runtime, and no task of the user's runs there. `work` must not block it: what it calls (a
-    /// subscriber to the log, for instance) holds up every request of the store meanwhile. The thread lives as long as the
-    /// store, which `work` keeps by holding it.
+    /// The thread has a tokio runtime, and no task of the user's runs there. `work` must not block it: what
+    /// it calls (a subscriber to the log, for instance) holds up every request of the store meanwhile. The
+    /// thread lives as long as the store, which `work` keeps by holding it.
     ///
     /// # Errors
-    /// `work` itself: the store has no such thread, as its requests run where they are awaited. Whoever asked runs it.
+    /// `work` itself: the store has no such thread, as its requests run where they are awaited. Whoever asked
+    /// runs it.
     fn run_beside(&self, work: Work) -> Result<(), Work>;
 }
 

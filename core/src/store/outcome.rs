@@ -97,8 +97,8 @@ pub enum Asked {
 pub enum Listed {
     /// A lease.
     Lease(Lease),
-    /// A record that cannot be understood: [`Fault::Unreadable`](super::Fault::Unreadable). With any other fault, one of which the store
-    /// cannot tell now who holds the lease.
+    /// A record that cannot be understood: [`Fault::Unreadable`](super::Fault::Unreadable). With any other
+    /// fault, one of which the store cannot tell now who holds the lease.
     Unreadable {
         /// Its key as the store shows it, escaped.
         key: String,

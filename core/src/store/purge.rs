@@ -8,8 +8,8 @@ use std::time::Duration;
 /// A thousand years, in milliseconds: no clock of a store overflows by it, and Lua's numbers keep it exactly.
 const UNUSED_MS_MAX: i64 = 1000 * 366 * 24 * 60 * 60 * 1000;
 
-/// Shortest time that a record must have been unused, in units of its own ttl, whatever is asked for: a request of
-/// its last holder that is still under way must not find the name as if it had never been there.
+/// Shortest time that a record must have been unused, in units of its own ttl, whatever is asked for: a
+/// request of its last holder that is still under way must not find the name as if it had never been there.
 pub const PURGE_TTLS_MIN: u32 = 10;
 
 /// What to do with the records that nobody uses.
@@ -56,7 +56,8 @@ impl Purge {
         }
     }
 
-    /// [`unused_for`](Self::unused_for) in milliseconds, for a store's own arithmetic: at most a thousand years.
+    /// [`unused_for`](Self::unused_for) in milliseconds, for a store's own arithmetic: at most a thousand
+    /// years.
     #[must_use]
     pub fn unused_for_ms(&self) -> i64 {
         i64::try_from(self.unused_for.as_millis()).map_or(UNUSED_MS_MAX, |asked| asked.min(UNUSED_MS_MAX))
@@ -82,26 +83,28 @@ pub struct Purged {
 
 /// A store whose unused records can be removed.
 ///
-/// Apart from [`LeaseStore`](super::LeaseStore), which removes nothing: a service needs neither this nor the right
-/// to do it.
+/// Apart from [`LeaseStore`](super::LeaseStore), which removes nothing: a service needs neither this nor the
+/// right to do it.
 ///
 /// # To ensure correctness
-/// A record is removed only if, in the atomic step that removes it and by the store's clock, **all** of this holds:
+/// A record is removed only if, in the atomic step that removes it and by the store's clock, **all** of this
+/// holds:
 /// - nobody holds it: it was released, or has expired;
-/// - nobody has used it for [`Purge::unused_for`], nor for [`PURGE_TTLS_MIN`] times its own ttl; a store whose system keeps
-///   no such time [notes](Self::notes_first) when a clean-up finds it unused, says whose clock that is, and counts from there;
+/// - nobody has used it for [`Purge::unused_for`], nor for [`PURGE_TTLS_MIN`] times its own ttl; a store
+///   whose system keeps no such time [notes](Self::notes_first) when a clean-up finds it unused, says whose
+///   clock that is, and counts from there;
 /// - its token is below the clock that the name's next token starts from, so that tokens still rise;
 /// - it can be understood.
 ///
 /// What is removed with it is only what belongs to the record alone. No mark of a fence is touched.
 pub trait LeasePurge: Send + Sync {
-    /// Whether the system keeps no time by which a record could be called unused. Then a clean-up that [removes](Purging::Removes)
-    /// notes what it finds unused for the first time, and a later one removes what has stayed so for long enough since: nothing
-    /// goes at the first.
+    /// Whether the system keeps no time by which a record could be called unused. Then a clean-up that
+    /// [removes](Purging::Removes) notes what it finds unused for the first time, and a later one removes
+    /// what has stayed so for long enough since: nothing goes at the first.
     fn notes_first(&self) -> bool;
 
-    /// Removes the unused records of one page, or says which they are. A page is bounded by what is looked at, so
-    /// that no call keeps a store busy for long, whatever it holds.
+    /// Removes the unused records of one page, or says which they are. A page is bounded by what is looked
+    /// at, so that no call keeps a store busy for long, whatever it holds.
     ///
     /// # Errors
     /// [`StoreError`]. What was removed before stays removed.

@@ -71,8 +71,8 @@ pub struct Page {
 pub enum Selection {
     /// All that have a record.
     All,
-    /// What is held: a lease that was given back may be left out, and need not be. A store in which that spares something does
-    /// so, as leases that nobody holds may be many.
+    /// What is held: a lease that was given back may be left out, and need not be. A store in which that
+    /// spares something does so, as leases that nobody holds may be many.
     Held,
 }
 

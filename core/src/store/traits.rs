@@ -26,7 +26,8 @@ pub enum Durability {
 pub enum WatchSource {
     /// The store pushes.
     Push,
-    /// Something cheap is polled where the records are: a file beside this process, or a row by the server itself.
+    /// Something cheap is polled where the records are: a file beside this process, or a row by the server
+    /// itself.
     Poll,
     /// Not at all: candidates wait for the remaining time.
     Absent,

@@ -21,17 +21,17 @@ impl Scope {
     }
 }
 
-/// What whoever watches waits for. A store for which every report costs something keeps the others to itself; one that cannot tell
-/// them apart, or to which it is all one, reports more.
+/// What whoever watches waits for. A store for which every report costs something keeps the others to itself;
+/// one that cannot tell them apart, or to which it is all one, reports more.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Interest {
     /// Every change.
     Everything,
-    /// That a lease may be taken: what leaves it held need not be reported. That is a term that began, and so also one that has
-    /// ended where the next has begun before the store looked.
+    /// That a lease may be taken: what leaves it held need not be reported. That is a term that began, and so
+    /// also one that has ended where the next has begun before the store looked.
     Ends,
-    /// That a term is over, whatever comes after it: that one was given back is reported, by itself or by the next term, also where
-    /// that has begun before the store looked.
+    /// That a term is over, whatever comes after it: that one was given back is reported, by itself or by the
+    /// next term, also where that has begun before the store looked.
     EveryEnd,
 }
 

@@ -82,8 +82,8 @@ impl Timing {
     }
 
     /// The shortest advisable timing for a store whose slow requests take `round_trip` (a p99): renewal at
-    /// least ten round trips, lease at least three renewals, and never under a second. For a store so slow that this would be
-    /// more than a day it is a day, which is too short for it.
+    /// least ten round trips, lease at least three renewals, and never under a second. For a store so slow
+    /// that this would be more than a day it is a day, which is too short for it.
     ///
     /// Source: the rules of thumb in the pattern's description.
     #[must_use]
@@ -117,9 +117,9 @@ impl Timing {
         self.retry_every
     }
 
-    /// Between what two pauses that of a campaign after a failure is drawn, with so many failures in a row before it: from
-    /// [`retry_every`](Self::retry_every) up to twice that with each of them, 10 s and the ttl at most. Where even
-    /// `retry_every` is longer, it is that.
+    /// Between what two pauses that of a campaign after a failure is drawn, with so many failures in a row
+    /// before it: from [`retry_every`](Self::retry_every) up to twice that with each of them, 10 s and the
+    /// ttl at most. Where even `retry_every` is longer, it is that.
     #[must_use]
     pub fn back_off(&self, failures: u32) -> RangeInclusive<Duration> {
         let base = self.retry_every;
@@ -185,8 +185,8 @@ impl Timing {
             .saturating_sub(self.step_allowance)
     }
 
-    /// How long a lease of `granted` can last by our clock, if nobody renews it: `granted·(1 + ρ)/(1 − ρ) + step
-    /// allowance`, as our clock may be fast by ρ while the store's is slow by ρ.
+    /// How long a lease of `granted` can last by our clock, if nobody renews it: `granted·(1 + ρ)/(1 − ρ) +
+    /// step allowance`, as our clock may be fast by ρ while the store's is slow by ρ.
     pub(crate) fn lasts_at_most(&self, granted: Ttl) -> Duration {
         let slowest = MILLION - u128::from(self.clock_rate_error_ppm);
         granted.duration() + self.drift(granted, slowest) + self.step_allowance

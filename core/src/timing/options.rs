@@ -2,8 +2,8 @@ use super::{Timing, TimingError, Violation};
 use crate::Ttl;
 use std::time::Duration;
 
-/// Longest pause before the next try, unless another is given: a store that is back is not left alone for a part of a long ttl,
-/// while others wait for what is to be released.
+/// Longest pause before the next try, unless another is given: a store that is back is not left alone for a
+/// part of a long ttl, while others wait for what is to be released.
 const RETRY_EVERY_MAX: Duration = Duration::from_secs(10);
 
 /// A timing as somebody wrote it down; [`check`](Self::check) makes a [`Timing`] of it.
@@ -13,30 +13,30 @@ const RETRY_EVERY_MAX: Duration = Duration::from_secs(10);
 pub struct TimingOptions {
     /// How long a lease lasts from its last renewal. 100 ms ..= 24 h, whole milliseconds.
     pub ttl: Duration,
-    /// From one renewal to the next. At least 1 ms; twice this and one time-out have room in what of the ttl is
-    /// [trusted](Timing::trust). Default: a third of the ttl.
+    /// From one renewal to the next. At least 1 ms; twice this and one time-out have room in what of the ttl
+    /// is [trusted](Timing::trust). Default: a third of the ttl.
     ///
     /// A standby looks once per ttl if this divides the ttl; at most once per `ttl − renew_every` otherwise.
     pub renew_every: Option<Duration>,
-    /// From a failed renewal or release to the next try. 1 ms ..= `renew_every`. Default: a thirtieth of the ttl, at most 10 s.
+    /// From a failed renewal or release to the next try. 1 ms ..= `renew_every`. Default: a thirtieth of the
+    /// ttl, at most 10 s.
     pub retry_every: Option<Duration>,
     /// Longest wait for one answer. At least 1 ms; see `renew_every`. Default: a tenth of the ttl.
     pub request_timeout: Option<Duration>,
-    /// From doubt to the deadline. From zero; a renewal interval, a time-out and this have room in what of the ttl is
-    /// [trusted](Timing::trust). Default: a sixth of the ttl.
+    /// From doubt to the deadline. From zero; a renewal interval, a time-out and this have room in what of
+    /// the ttl is [trusted](Timing::trust). Default: a sixth of the ttl.
     pub grace: Option<Duration>,
-    /// Within what time standbys spread their attempts after an expiry, and, 8 ms at most, after a release. At most a
-    /// quarter of the ttl. Default: a fortieth of the ttl, at most 150 ms.
+    /// Within what time standbys spread their attempts after an expiry, and, 8 ms at most, after a release.
+    /// At most a quarter of the ttl. Default: a fortieth of the ttl, at most 150 ms.
     pub spread: Option<Duration>,
     /// ρ: how much any clock may be too fast or too slow, in parts per million. At most 100,000.
     ///
-    /// Default: 500, to which `ntp_adjtime(2)` limits the correction of the frequency. The length of a tick goes to
-    /// 100,000: chrony takes out an offset by up to 83,333 ppm, unless it has `maxslewrate 500`, on servers and
-    /// candidates. So does whatever slews a leap second or a wrong clock faster than this.
+    /// Default: 500, to which `ntp_adjtime(2)` limits the correction of the frequency. The length of a tick
+    /// goes to 100,000: chrony takes out an offset by up to 83,333 ppm, unless it has `maxslewrate 500`, on
+    /// servers and candidates. So does whatever slews a leap second or a wrong clock faster than this.
     pub clock_rate_error_ppm: u32,
-    /// How far the store's clock may step in one ttl without harm; taken off the holder's trust. From zero to what the
-    /// other inequalities leave.
-    /// Default: a fiftieth of the ttl, at most 50 ms.
+    /// How far the store's clock may step in one ttl without harm; taken off the holder's trust. From zero to
+    /// what the other inequalities leave. Default: a fiftieth of the ttl, at most 50 ms.
     pub step_allowance: Option<Duration>,
 }
 

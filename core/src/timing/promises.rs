@@ -13,10 +13,11 @@ pub struct Promises {
     pub outage_survived: Duration,
     /// How much any clock may be too fast or too slow, in parts per million.
     pub clock_rate_error_ppm: u32,
-    /// Longest time from a leader's crash to the next term, while the store answers. Where nobody judges expiry
-    /// but observers ([`Timekeeper::Observer`](crate::Timekeeper::Observer)) it holds for a standby whose watch
-    /// shows it every renewal; one that only looks begins to count at its next look, up to a ttl later. A store of sessions
-    /// ([`Timekeeper::Session`](crate::Timekeeper::Session)) that changes its own leader lets them last up to a ttl more.
+    /// Longest time from a leader's crash to the next term, while the store answers. Where nobody judges
+    /// expiry but observers ([`Timekeeper::Observer`](crate::Timekeeper::Observer)) it holds for a standby
+    /// whose watch shows it every renewal; one that only looks begins to count at its next look, up to a ttl
+    /// later. A store of sessions ([`Timekeeper::Session`](crate::Timekeeper::Session)) that changes its own
+    /// leader lets them last up to a ttl more.
     pub takeover_after_crash: Duration,
     /// Longest time from the end of the work to the next term when the leader gives up its lease, without
     /// the store's three round trips (release, watch event, acquire).

@@ -50,7 +50,8 @@ impl FromStr for Incarnation {
     }
 }
 
-/// A process that may hold leases: a stable label, and the incarnation that tells it from every other process.
+/// A process that may hold leases: a stable label, and the incarnation that tells it from every other
+/// process.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Candidate {
     /// The label people read: a host name, a pod name. Not trusted to be unique.

@@ -42,7 +42,8 @@ pub enum NameFault {
 pub struct NameError {
     /// What the text was to be: `lease name`, `candidate id`, `resource name`.
     pub what: &'static str,
-    /// The beginning of the text, escaped, at most 40 characters; empty if it may be a URL, which may hold a password.
+    /// The beginning of the text, escaped, at most 40 characters; empty if it may be a URL, which may hold a
+    /// password.
     pub shown: String,
     /// Why it is refused.
     pub fault: NameFault,

@@ -45,7 +45,8 @@ impl Note {
         Ok(Self(text.into()))
     }
 
-    /// A note with as much of this text as fits, however long it is: of what a record holds, which anybody may have written.
+    /// A note with as much of this text as fits, however long it is: of what a record holds, which anybody
+    /// may have written.
     #[must_use]
     pub fn beginning_of(text: &str) -> Self {
         let mut ends = (0..=text.len().min(NOTE_BYTES_MAX)).rev();

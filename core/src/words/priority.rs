@@ -2,11 +2,11 @@ use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-/// How much a candidate is wanted as the leader: of those who wait in order, whoever has the highest goes first, and
-/// of equals who came first.
+/// How much a candidate is wanted as the leader: of those who wait in order, whoever has the highest goes
+/// first, and of equals who came first.
 ///
-/// Range: 0 ..= 1,000, as the priorities of a MongoDB replica set. 0: never; it may wait, and its turn does not come.
-/// Default: 1. Effect on safety: none; the lease alone says who leads.
+/// Range: 0 ..= 1,000, as the priorities of a MongoDB replica set. 0: never; it may wait, and its turn does
+/// not come. Default: 1. Effect on safety: none; the lease alone says who leads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Priority(u16);
 

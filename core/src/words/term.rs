@@ -3,8 +3,8 @@ use std::fmt;
 
 /// One term of one lease: what its work shows to every fence.
 ///
-/// Tokens of two leases cannot be compared, so a token travels with the name of the lease that gave it. A fence
-/// keeps the name with its mark and refuses the term of any other lease.
+/// Tokens of two leases cannot be compared, so a token travels with the name of the lease that gave it. A
+/// fence keeps the name with its mark and refuses the term of any other lease.
 ///
 /// Cheap to clone. Effect on authority: none; that somebody has this value proves nothing, the fence decides.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

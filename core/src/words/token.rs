@@ -5,8 +5,8 @@ use std::str::FromStr;
 /// The number of one term: strictly greater than the number of every earlier term of the same lease name,
 /// for ever — through release, expiry, clean-up, restart and restore.
 ///
-/// Range: 1 ..= [`MAX`](Self::MAX). It travels with the work of the term that earned it; the data path refuses a lower one
-/// ([`Fence`](crate::Fence)). Nothing hands out "the current token".
+/// Range: 1 ..= [`MAX`](Self::MAX). It travels with the work of the term that earned it; the data path
+/// refuses a lower one ([`Fence`](crate::Fence)). Nothing hands out "the current token".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(NonZeroU64);
 
@@ -31,9 +31,9 @@ impl std::error::Error for TokenError {}
 impl FencingToken {
     /// The largest token there can be: 253402300799999, the last millisecond of the year 9999.
     ///
-    /// Tokens are a clock's milliseconds or are counted from one, so that none is above it by itself. A greater number is a slip of
-    /// whoever wrote it: believed once, by a lease or a fence, it would let no real term pass ever again. It is also below
-    /// 2^53, so that no language's numbers make two tokens one.
+    /// Tokens are a clock's milliseconds or are counted from one, so that none is above it by itself. A
+    /// greater number is a slip of whoever wrote it: believed once, by a lease or a fence, it would let no
+    /// real term pass ever again. It is also below 2^53, so that no language's numbers make two tokens one.
     pub const MAX: Self = match NonZeroU64::new(253_402_300_799_999) {
         Some(number) => Self(number),
         None => unreachable!(),

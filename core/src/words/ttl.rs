@@ -36,9 +36,9 @@ impl Ttl {
     /// Longest ttl: 24 h. Above it, a crash is an outage of a day.
     pub const MAX: Self = Self(24 * 60 * 60 * 1000);
 
-    /// How much longer than its ttl a lease may last by its record: a day, as the store's clock may have been set back since. A
-    /// record that says more is a slip, which would keep everybody out for as long, and is unreadable; but not to the process that
-    /// holds it, whose next request puts it right.
+    /// How much longer than its ttl a lease may last by its record: a day, as the store's clock may have been
+    /// set back since. A record that says more is a slip, which would keep everybody out for as long, and is
+    /// unreadable; but not to the process that holds it, whose next request puts it right.
     pub const BEYOND_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
     /// The ttl of this many milliseconds.

@@ -106,7 +106,8 @@ pub struct Harness {
     pub wake: Option<Wake>,
 }
 
-/// A seed with which an engine does not beat apart from others: renewals are a whole interval apart from the first on.
+/// A seed with which an engine does not beat apart from others: renewals are a whole interval apart from the
+/// first on.
 pub const IN_PHASE: u64 = 0x0db4_e267_b476_2ab2;
 
 impl Harness {

@@ -31,7 +31,8 @@ pub async fn run(options: Work) -> Outcome<ExitCode> {
     }
 }
 
-/// Before it campaigns again: what ended the work may end the next term's at once, and each term is a write in the store.
+/// Before it campaigns again: what ended the work may end the next term's at once, and each term is a write
+/// in the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
 enum Never {}

@@ -34,8 +34,8 @@ async fn main() -> ExitCode {
     }
 }
 
-/// What systemd and Kubernetes stop a service with, and Ctrl-C. What was under way is dropped, the work first and then the
-/// leadership, which gives the lease back: another leads at once.
+/// What systemd and Kubernetes stop a service with, and Ctrl-C. What was under way is dropped, the work first
+/// and then the leadership, which gives the lease back: another leads at once.
 async fn asked_to_end() -> Outcome<&'static str> {
     let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     Ok(tokio::select! {

@@ -32,7 +32,8 @@ pub async fn run(options: Ship) -> Outcome<()> {
     }
 }
 
-/// Before it campaigns again: what ended the work may end the next term's at once, and each term is a write in the store.
+/// Before it campaigns again: what ended the work may end the next term's at once, and each term is a write
+/// in the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Ends when nothing is left to ship, or with what ends the term's work.
@@ -42,7 +43,8 @@ async fn lead(
     orders: &Collection<Document>,
     options: &Ship,
 ) -> Outcome<()> {
-    // Claims the resource: an earlier term that comes only now is refused here. One that is at work is refused by the documents.
+    // Claims the resource: an earlier term that comes only now is refused here. One that is at work is
+    // refused by the documents.
     let resource = ResourceName::new("orders")?;
     let fenced = fence.documents(&resource, &leadership.term(), orders).await?;
     for _batch in 0..options.batches {
@@ -55,7 +57,8 @@ async fn lead(
             return Ok(());
         }
         if !options.unfenced {
-            // First claim the documents, then read what is decided by: what an earlier term still writes to them is refused.
+            // First claim the documents, then read what is decided by: what an earlier term still writes to
+            // them is refused.
             fenced.claim_many(doc! { "_id": { "$in": &numbers } }).await?;
         }
         let plan = book::plan(orders, &numbers).await?;
@@ -72,8 +75,8 @@ async fn lead(
     Ok(())
 }
 
-/// One round trip for the whole batch. Each document decides for itself: one that a later term has written or claimed is left
-/// as it is, and the answer is a refusal; the others are changed.
+/// One round trip for the whole batch. Each document decides for itself: one that a later term has written or
+/// claimed is left as it is, and the answer is a refusal; the others are changed.
 async fn ship(fenced: &FencedCollection<Document>, plan: &[(i64, &str)], options: &Ship) -> Outcome<()> {
     let updates = plan
         .iter()

@@ -1,5 +1,5 @@
-//! A leader that is frozen with a batch in mind, and woken when another has shipped a part of it. Real processes, a real
-//! replica set.
+//! A leader that is frozen with a batch in mind, and woken when another has shipped a part of it. Real
+//! processes, a real replica set.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use mongodb::Client;
@@ -62,7 +62,8 @@ fn orders(command: &str, shop: &Shop) -> Command {
     program
 }
 
-/// Freezes A with all orders in mind, lets B ship the first hundred, and wakes A, which says something that begins like this.
+/// Freezes A with all orders in mind, lets B ship the first hundred, and wakes A, which says something that
+/// begins like this.
 fn freeze_and_wake(shop: &Shop, options: &[&str], says: &str) -> String {
     let all = [options, &["--batch", "200", "--think", "5s"]].concat();
     let first = shop.candidate("A", &all);
@@ -72,7 +73,8 @@ fn freeze_and_wake(shop: &Shop, options: &[&str], says: &str) -> String {
     let second = shop.candidate("B", &half);
     second.wait_for_line("has shipped 100 orders", LONG).unwrap();
     assert!(second.wait_for_exit(LONG).unwrap().success());
-    // What it has said before, it has not said of this plan: a term that a busy machine has cost it ends with such a line, too.
+    // What it has said before, it has not said of this plan: a term that a busy machine has cost it ends with
+    // such a line, too.
     let seen = first.lines().len();
     first.thaw();
     // Its plan was made when it led; it carries it out now.
@@ -93,7 +95,8 @@ async fn bulk_of_a_leader_that_was_frozen_is_refused_document_by_document() {
     let later = later.split(';').next().unwrap();
     let (stale, later): (i64, i64) = (stale.parse().unwrap(), later.parse().unwrap());
     for order in shop.orders().await {
-        // What B has shipped is as B left it. The rest no later term had touched: that part of A's batch went out.
+        // What B has shipped is as B left it. The rest no later term had touched: that part of A's batch went
+        // out.
         let first_half = order.get_i64("_id").unwrap() <= 100;
         let (by, token) = if first_half { ("B", later) } else { ("A", stale) };
         assert_eq!(order.get_i64("shipments").unwrap(), 1, "{order}");

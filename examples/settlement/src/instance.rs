@@ -130,7 +130,8 @@ impl Instance {
             self.pause.hold(settled, say).await;
             self.ledger.settle(batch, &writer).await?;
             settled = batch.end();
-            // A ledger in a file waits for nothing. Without this, neither a signal nor anything else would be heard of here.
+            // A ledger in a file waits for nothing. Without this, neither a signal nor anything else would be
+            // heard of here.
             tokio::task::yield_now().await;
         }
         Ok(Ended::Complete)
@@ -151,6 +152,6 @@ const ATTEMPTS_MAX: u32 = 300;
 /// Between two attempts, and between two looks at a doubtful authority.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Before it campaigns again: what ended the work, as a ledger of another lease's, may end the next term's at once, and each
-/// term is a write in the store.
+/// Before it campaigns again: what ended the work, as a ledger of another lease's, may end the next term's at
+/// once, and each term is a write in the store.
 const BETWEEN_TERMS: Duration = Duration::from_secs(1);

@@ -19,8 +19,8 @@ impl Pause {
         }
     }
 
-    /// Stops if it is time to, with `settled` payments behind us. The lease is renewed all the same, until the whole process is
-    /// frozen.
+    /// Stops if it is time to, with `settled` payments behind us. The lease is renewed all the same, until
+    /// the whole process is frozen.
     pub async fn hold(&mut self, settled: u64, say: impl Fn(Report)) {
         while let Some(at) = self.at.first().copied().filter(|at| *at <= settled) {
             self.at.remove(&at);
@@ -33,7 +33,8 @@ impl Pause {
     }
 }
 
-/// Whether a line came, or the end. On a thread that nobody waits for at the end: a signal ends the process also here.
+/// Whether a line came, or the end. On a thread that nobody waits for at the end: a signal ends the process
+/// also here.
 async fn is_told_to_go_on() -> bool {
     let (tell, told) = oneshot::channel();
     std::thread::spawn(move || {

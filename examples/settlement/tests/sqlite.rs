@@ -47,7 +47,8 @@ fn frozen_leader_wakes_up_and_its_stale_write_is_refused() {
         number(refused.split(' ').next_back()),
         number(mark.split([' ', ';']).next()),
     );
-    // A term that a stall has ended may have written before it, and a later one have claimed and found nothing left to do.
+    // A term that a stall has ended may have written before it, and a later one have claimed and found
+    // nothing left to do.
     let tokens = tokens(&summary);
     let new = *tokens
         .iter()

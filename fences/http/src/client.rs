@@ -26,7 +26,8 @@ impl fmt::Display for AuthorityOver {
 impl std::error::Error for AuthorityOver {}
 
 impl FencingHeader {
-    /// What a term presents, as long as it may be believed: also while it is doubtful or ending, to end what was begun.
+    /// What a term presents, as long as it may be believed: also while it is doubtful or ending, to end what
+    /// was begun.
     ///
     /// A header that was made before authority ended is still sent after: this spares a request, and it is
     /// the server's fence that refuses.

@@ -19,7 +19,8 @@ pub(crate) struct Completion<F: Future + Send + 'static> {
 }
 
 struct Inside<F> {
-    // Dropped before the admission: also what the work does while it is dropped is done before a later term gets in.
+    // Dropped before the admission: also what the work does while it is dropped is done before a later term
+    // gets in.
     work: Pin<Box<F>>,
     admission: Admission,
 }

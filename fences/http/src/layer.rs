@@ -43,8 +43,8 @@ impl FenceLayer {
 
     /// The resource and its lease by the request.
     ///
-    /// Name it by what the handler will change, not by how the request spells it: `/a`, `/a/` and `/%61` may be
-    /// one state, and must be one resource then. With an error the request is refused (400).
+    /// Name it by what the handler will change, not by how the request spells it: `/a`, `/a/` and `/%61` may
+    /// be one state, and must be one resource then. With an error the request is refused (400).
     pub fn by(
         gate: impl Into<Arc<Gate>>,
         protection: impl Fn(&Parts) -> Result<Protection, NameError> + Send + Sync + 'static,

@@ -55,8 +55,8 @@ pub enum Refusal {
         mark: FencingToken,
     },
     /// A later term has claimed after this request was admitted and before all of its body was there, and the
-    /// handler has failed for that; or before the handler took it, and it was not called. 409. What the handler did before,
-    /// it did in time. Trying again is useless.
+    /// handler has failed for that; or before the handler took it, and it was not called. 409. What the
+    /// handler did before, it did in time. Trying again is useless.
     Superseded(Superseded),
     /// Requests of older terms are still inside after the wait. 503, come again: the mark has been raised, so
     /// no further ones get in.

@@ -18,12 +18,12 @@ use tower_service::Service;
 /// - The admission lasts until the inner service's response future is done, and longer as long as anybody
 ///   keeps a clone of it. It does **not** last while a response body streams: a client that does not read
 ///   would keep every later term waiting. A body that still changes state must own a clone.
-/// - A response future that is dropped unfinished (a broken connection, a timeout around this service) goes on
-///   in a task of its own. A timeout *inside* drops what it encloses, as ever: let that be pure reads, or let
-///   the work own a clone.
-/// - It takes every request at once, and waits for the inner service when the request was let in: what fills a limit
-///   inside may be requests of an older term, which only the claim of a later one ends. So a limit inside bounds what
-///   works, and not what waits.
+/// - A response future that is dropped unfinished (a broken connection, a timeout around this service) goes
+///   on in a task of its own. A timeout *inside* drops what it encloses, as ever: let that be pure reads, or
+///   let the work own a clone.
+/// - It takes every request at once, and waits for the inner service when the request was let in: what fills
+///   a limit inside may be requests of an older term, which only the claim of a later one ends. So a limit
+///   inside bounds what works, and not what waits.
 ///
 /// Must be polled in a tokio runtime with its timer.
 #[derive(Clone)]
@@ -67,7 +67,8 @@ where
                     inner.call(request).await
                 }
                 Ok(Some(admission)) => {
-                    // Dropped before the admission, as the work is. Until it is called nothing has begun that must go on.
+                    // Dropped before the admission, as the work is. Until it is called nothing has begun that
+                    // must go on.
                     let mut inner = inner;
                     if let Err(superseded) = ready(&mut inner, &admission.succession()).await? {
                         return Ok(rules.cut_short(&superseded).response());
@@ -92,7 +93,8 @@ where
     }
 }
 
-/// Waits until the inner service takes a request, or a later term has claimed: that one waits for this request to leave.
+/// Waits until the inner service takes a request, or a later term has claimed: that one waits for this
+/// request to leave.
 async fn ready<S, RequestBody>(
     inner: &mut S,
     succession: &Succession,

@@ -41,8 +41,8 @@ async fn a_mark_bumped_behind_a_gate_ends_the_term_that_it_lets_in() {
     gate.admit(&ledger(), &term(bumped.number() + 1)).await.unwrap();
 }
 
-/// Nobody of an old term slips in beside the request that has the fence asked. In a time of its own, in which no machine
-/// is so slow that requests are let in for want of an answer.
+/// Nobody of an old term slips in beside the request that has the fence asked. In a time of its own, in which
+/// no machine is so slow that requests are let in for want of an answer.
 #[tokio::test(start_paused = true)]
 async fn after_a_while_without_requests_nobody_is_let_in_before_the_fence_was_asked() {
     let marks = Marks::new();
@@ -104,7 +104,8 @@ async fn claim_that_a_watermark_cannot_keep_lets_nobody_in_and_ends_the_term_bef
     gate.admit(&ledger(), &term(8)).await.unwrap();
 }
 
-/// As an operator restores it beside a service that runs: what is bumped there must end the term that is let in here.
+/// As an operator restores it beside a service that runs: what is bumped there must end the term that is let
+/// in here.
 #[tokio::test]
 async fn term_behind_a_gate_whose_watermark_was_replaced_is_let_in_no_more() {
     let scratch = tempfile::tempdir().unwrap();

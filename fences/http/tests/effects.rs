@@ -337,7 +337,8 @@ async fn work_that_goes_on_after_the_response_holds_a_later_term_up_if_it_owns_i
     slow.check_order(&site).await;
 }
 
-/// Each of two layers guards a resource of its own; what goes on after the response owns the inner one's admission.
+/// Each of two layers guards a resource of its own; what goes on after the response owns the inner one's
+/// admission.
 #[tokio::test]
 async fn work_that_goes_on_after_the_response_holds_up_later_terms_of_both_nested_layers() {
     let (outer, inner) = (Marks::new(), Marks::new());

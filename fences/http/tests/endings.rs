@@ -1,4 +1,5 @@
-//! The end of an admitted request's work: what it does while it is dropped, it has done before a later term is let in.
+//! The end of an admitted request's work: what it does while it is dropped, it has done before a later term
+//! is let in.
 use crate::common::{A_WHILE, LONG, Marks, presented, protection};
 use axum::body::Body;
 use http::{Request, Response, StatusCode};

@@ -1,4 +1,5 @@
-//! Refusals that the gate decides by its own memory: they are seen beside the mark, as those of the fence itself.
+//! Refusals that the gate decides by its own memory: they are seen beside the mark, as those of the fence
+//! itself.
 use crate::common::{Counting, LONG, Marks, ledger, presented, protection, term, token};
 use axum::Router;
 use axum::body::Body;
@@ -13,7 +14,8 @@ use tenure_testkit::{Warnings, eventually_async};
 use tenure_watermark::Watermark;
 use tower::ServiceExt as _;
 
-/// Sends stale and foreign tokens past a gate that has to ask `fence` for the first one, and forgets the gate.
+/// Sends stale and foreign tokens past a gate that has to ask `fence` for the first one, and forgets the
+/// gate.
 async fn refuse_seven(fence: Arc<dyn Fence>) {
     fence.claim(&ledger(), &term(9)).await.unwrap();
     let layer = FenceLayer::new(Gate::new(fence), protection());
@@ -60,8 +62,8 @@ async fn every_refusal_by_the_gate_is_counted_once_beside_the_mark_of_a_watermar
     assert_eq!(counted(mark), Some((7, Some(token(7)))));
 }
 
-/// Whether the fence has refused them or the gate before it, and whatever the resources: the lines tell of each once, of the last
-/// ones, too, after which nobody is refused any more.
+/// Whether the fence has refused them or the gate before it, and whatever the resources: the lines tell of
+/// each once, of the last ones, too, after which nobody is refused any more.
 #[tokio::test]
 async fn refusals_of_a_burst_are_told_of_once_each_and_in_a_line_a_second() {
     const RESOURCES: u64 = 100;

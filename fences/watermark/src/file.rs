@@ -5,9 +5,9 @@
 //! claimed<TAB>1763712000123<TAB>2<TAB>1763711000456<TAB>nightly<TAB>ledger
 //! end<TAB>1<TAB>8c736521
 //! ```
-//! A line holds how the mark was raised, the mark, refusals, the token refused last (or `-`), lease, resource. No
-//! name holds a tab: control characters are refused in names. The last line counts the lines before it, and holds
-//! the CRC-32 of every byte before itself.
+//! A line holds how the mark was raised, the mark, refusals, the token refused last (or `-`), lease,
+//! resource. No name holds a tab: control characters are refused in names. The last line counts the lines
+//! before it, and holds the CRC-32 of every byte before itself.
 
 use crate::disk::Disk;
 use crate::lock::{Lock, NotLocked};
@@ -43,8 +43,8 @@ impl fmt::Debug for Keeper {
 }
 
 impl Keeper {
-    /// Locks and reads the file, and makes it where it is missing. Waits for another process that has it at most for
-    /// `patience`.
+    /// Locks and reads the file, and makes it where it is missing. Waits for another process that has it at
+    /// most for `patience`.
     pub(crate) fn open(
         path: &Path,
         trust: FileSystemTrust,
@@ -94,8 +94,8 @@ impl Keeper {
         Ok((keeper, kept))
     }
 
-    /// Replaces the file by what `marks` answers once it is this caller's turn. When it returns, everything that
-    /// was raised before is on disk.
+    /// Replaces the file by what `marks` answers once it is this caller's turn. When it returns, everything
+    /// that was raised before is on disk.
     pub(crate) fn save(&self, marks: impl FnOnce() -> Vec<Mark>) -> Result<(), FenceError> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = render(&marks());
@@ -122,7 +122,8 @@ impl Keeper {
             .map_err(failed)
     }
 
-    /// What stands in the file now, if another process may have it open by now: then what is known here tells nothing.
+    /// What stands in the file now, if another process may have it open by now: then what is known here tells
+    /// nothing.
     pub(crate) fn unless_alone(&self) -> Option<Vec<Mark>> {
         if matches!(self.lock.is_in_place(), Ok(true)) {
             return None;
@@ -148,8 +149,8 @@ impl Keeper {
     }
 }
 
-/// What the file holds now, without locking it; `None` if there is none. It is replaced as a whole, so what is
-/// read is whole. It may not be on disk yet, so nobody may be admitted by it.
+/// What the file holds now, without locking it; `None` if there is none. It is replaced as a whole, so what
+/// is read is whole. It may not be on disk yet, so nobody may be admitted by it.
 pub(crate) fn look(path: &Path) -> Result<Option<Vec<Mark>>, FenceError> {
     place::must_be_plain(path)?;
     let mut bytes = Vec::new();
@@ -189,8 +190,8 @@ fn sync_name(path: &Path, disk: &dyn Disk) -> io::Result<()> {
     disk.sync(&File::open(directory)?)
 }
 
-/// What is on disk. Who wrote it may have been killed between the renaming and the sync of the directory: then a
-/// power cut would bring the old file back after a term of the new one was admitted.
+/// What is on disk. Who wrote it may have been killed between the renaming and the sync of the directory:
+/// then a power cut would bring the old file back after a term of the new one was admitted.
 fn read(path: &Path, disk: &dyn Disk) -> io::Result<Option<Vec<u8>>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

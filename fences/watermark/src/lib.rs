@@ -1,7 +1,7 @@
 //! Tenure's fence inside a process: a mark per resource, in memory or kept in a file.
 //!
-//! For whatever a process guards itself: a service that takes writes from leaders, a cache, a device, a file. What
-//! it promises and what not: [`Watermark`].
+//! For whatever a process guards itself: a service that takes writes from leaders, a cache, a device, a file.
+//! What it promises and what not: [`Watermark`].
 
 #![forbid(unsafe_code)]
 

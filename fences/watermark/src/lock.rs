@@ -30,8 +30,8 @@ pub(crate) enum NotLocked {
 }
 
 impl Lock {
-    /// Locks the file at `path`, which is made where it is missing, as one of `ownership`. Where another has it, waits for
-    /// that at most for `patience`: it blocks its thread.
+    /// Locks the file at `path`, which is made where it is missing, as one of `ownership`. Where another has
+    /// it, waits for that at most for `patience`: it blocks its thread.
     pub(crate) fn take(path: &Path, ownership: &Ownership, patience: Duration) -> Result<Self, NotLocked> {
         let began = Instant::now();
         loop {
@@ -74,8 +74,8 @@ impl Lock {
         &self.path
     }
 
-    /// Whether the file is still the one that others find and cannot lock. One that was removed or replaced keeps
-    /// nobody out.
+    /// Whether the file is still the one that others find and cannot lock. One that was removed or replaced
+    /// keeps nobody out.
     pub(crate) fn is_in_place(&self) -> io::Result<bool> {
         let identity = |of: &Metadata| (of.dev(), of.ino());
         let found = match std::fs::metadata(&self.path) {
@@ -86,8 +86,8 @@ impl Lock {
     }
 }
 
-/// Whether something is there that cannot be locked: to open a pipe is to wait for its reader, and some devices do something
-/// when they are opened. Nothing is made through a link that leads nowhere.
+/// Whether something is there that cannot be locked: to open a pipe is to wait for its reader, and some
+/// devices do something when they are opened. Nothing is made through a link that leads nowhere.
 fn is_no_file(path: &Path) -> bool {
     match path.metadata() {
         Ok(found) => !found.is_file(),
@@ -97,7 +97,8 @@ fn is_no_file(path: &Path) -> bool {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // A child that was forked just now and has not yet executed shares the lock: closing would not end it.
+        // A child that was forked just now and has not yet executed shares the lock: closing would not end
+        // it.
         let _closing_does = self.file.unlock();
     }
 }

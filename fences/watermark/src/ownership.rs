@@ -1,4 +1,5 @@
-//! Whose new files are: what root puts in the place of a service's file, or beside it, is still the service's.
+//! Whose new files are: what root puts in the place of a service's file, or beside it, is still the
+//! service's.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
@@ -43,8 +44,8 @@ impl Ownership {
         Self { mode, ..self }
     }
 
-    /// Makes a file of this ownership where there is none. It follows no link: else root would give away whatever the
-    /// link leads to.
+    /// Makes a file of this ownership where there is none. It follows no link: else root would give away
+    /// whatever the link leads to.
     pub(crate) fn make(&self, path: &Path) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use tenure_core::{Fault, FenceError};
 use tenure_local::{FileSystem, FileSystemTrust, is_mount};
 
-/// The file itself, found once: what is beside it must be beside it also after a change of directory, and for who
-/// comes by a link.
+/// The file itself, found once: what is beside it must be beside it also after a change of directory, and for
+/// who comes by a link.
 pub(crate) fn found(path: &Path) -> Result<PathBuf, FenceError> {
     let failed = |error| failure(path, &error);
     let Some(name) = path.file_name() else {
@@ -56,7 +56,8 @@ pub(crate) fn must_be_plain(path: &Path) -> Result<(), FenceError> {
     }
 }
 
-/// Each path of a file has a lock of its own, and the first claim by one of them leaves the old marks to the others.
+/// Each path of a file has a lock of its own, and the first claim by one of them leaves the old marks to the
+/// others.
 pub(crate) fn must_have_one_path(path: &Path) -> Result<(), FenceError> {
     let Ok(found) = path.metadata() else {
         return Ok(());
@@ -84,7 +85,8 @@ pub(crate) fn must_have_one_path(path: &Path) -> Result<(), FenceError> {
     Ok(())
 }
 
-/// A lock that does not reach another machine lets two of them open one file, and each write takes back what the other has raised.
+/// A lock that does not reach another machine lets two of them open one file, and each write takes back what
+/// the other has raised.
 pub(crate) fn must_be_of_this_machine(path: &Path, trust: FileSystemTrust) -> Result<(), FenceError> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let file_system = FileSystem::of(if path.exists() { path } else { directory })?;

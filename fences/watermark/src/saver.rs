@@ -1,4 +1,5 @@
-//! Refusals on their way into the file and the log: at the cost of the refused, not of the term that holds the mark.
+//! Refusals on their way into the file and the log: at the cost of the refused, not of the term that holds
+//! the mark.
 
 use crate::watermark::Marks;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,14 +10,15 @@ use tenure_core::{FenceError, RefusalLine, UntoldRefusals};
 /// Shortest time between two saves.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
 
-/// Longest time until a save that has failed is tried again: a disk that stays full says so once in that time.
+/// Longest time until a save that has failed is tried again: a disk that stays full says so once in that
+/// time.
 const RETRY_EVERY_MAX: Duration = Duration::from_secs(30);
 
 /// How many times as long as a save took the disk is left alone after it: a file of many marks is long.
 const REST: u32 = 10;
 
-/// Saves refusals, where there is a file, and tells of them, on a thread that lives from the first of them until all are saved and
-/// there were none for a second.
+/// Saves refusals, where there is a file, and tells of them, on a thread that lives from the first of them
+/// until all are saved and there were none for a second.
 #[derive(Default)]
 pub(crate) struct Saver {
     shared: Arc<Shared>,
@@ -91,7 +93,8 @@ impl Shared {
             match marks.save() {
                 Ok(()) => pause = SAVE_EVERY,
                 Err(error) => {
-                    // Nobody may be refused again, and nothing saved but for that: they are still to be saved.
+                    // Nobody may be refused again, and nothing saved but for that: they are still to be
+                    // saved.
                     self.lock().refused = true;
                     pause = (pause * 2).min(RETRY_EVERY_MAX);
                     tracing::warn!(%error, retry_in = ?pause, "refusals are not in the file");

@@ -4,7 +4,8 @@ use tenure_core::{
     Answer, Bump, Claimed, Cursor, Fault, Fence, FenceError, Mark, MarkPage, ResourceName, StoreError, Term,
 };
 
-/// What the file of a watermark held when it was looked at: [`Watermark::look`]. For people, and for no decision.
+/// What the file of a watermark held when it was looked at: [`Watermark::look`]. For people, and for no
+/// decision.
 ///
 /// Nothing can be claimed or bumped here, and what a check here refuses is not counted in the file.
 pub struct WatermarkView(pub(crate) Watermark);

@@ -16,7 +16,8 @@ use tenure_core::{
 };
 use tenure_local::FileSystemTrust;
 
-/// Most resources that one watermark keeps. One more is refused ([`Fault::Full`]): a mark cannot be forgotten.
+/// Most resources that one watermark keeps. One more is refused ([`Fault::Full`]): a mark cannot be
+/// forgotten.
 pub const RESOURCES_MAX: usize = 65_536;
 
 /// How long [`Watermark::open`] waits for another process that has the file open.
@@ -51,25 +52,27 @@ pub const OPEN_WAIT_MAX: Duration = Duration::from_secs(5);
 ///
 /// # Guarantee
 /// - A write is admitted only if its term holds the mark, and a claim of a later term returns only when every
-///   write that was admitted before has ended ([`Admission`] dropped): so none has its effect after the later term
-///   has begun to read. The claim refuses earlier terms from the moment it begins, also if it is not finished.
+///   write that was admitted before has ended ([`Admission`] dropped): so none has its effect after the later
+///   term has begun to read. The claim refuses earlier terms from the moment it begins, also if it is not
+///   finished.
 /// - [`open`](Self::open)ed from a file: a mark is on disk before its term is admitted, and the file is whole
 ///   after a crash at any moment, for it is replaced as a whole. One process at a time may open it; one whose
 ///   `PATH.lock` was removed, as with its whole folder, writes it no more, claims nothing more, and passes no
 ///   [`check`](Fence::check).
 ///
 /// # What it does not promise
-/// - One made with [`new`](Self::new) forgets its marks with the process. Then an old term may claim again first,
-///   and be admitted until the current one claims. Take it where what it guards is forgotten as well.
-/// - [`admit`](Self::admit) looks at memory only: in a process whose `PATH.lock` was removed it goes on admitting. Whoever
-///   admits for long asks [`check`](Fence::check) now and then, as the gate of the layer for HTTP does once a second.
+/// - One made with [`new`](Self::new) forgets its marks with the process. Then an old term may claim again
+///   first, and be admitted until the current one claims. Take it where what it guards is forgotten as well.
+/// - [`admit`](Self::admit) looks at memory only: in a process whose `PATH.lock` was removed it goes on
+///   admitting. Whoever admits for long asks [`check`](Fence::check) now and then, as the gate of the layer
+///   for HTTP does once a second.
 /// - A claim can wait for writes of its own process only. What a write has sent on to another system is that
 ///   system's to fence.
 ///
-/// Clones share one state. A claim on a watermark with a file writes all its marks (about 80 bytes each), on a thread of
-/// its own; claims at once share one write and one thread. `admit` only ever looks at memory. Refusals are counted in memory, and written and
-/// told in the log about once a second while there are new ones, by a thread that lives only as long. At most [`RESOURCES_MAX`]
-/// resources.
+/// Clones share one state. A claim on a watermark with a file writes all its marks (about 80 bytes each), on
+/// a thread of its own; claims at once share one write and one thread. `admit` only ever looks at memory.
+/// Refusals are counted in memory, and written and told in the log about once a second while there are new
+/// ones, by a thread that lives only as long. At most [`RESOURCES_MAX`] resources.
 #[derive(Clone)]
 pub struct Watermark(Arc<Shared>);
 
@@ -107,19 +110,20 @@ impl Watermark {
         }))
     }
 
-    /// A watermark that keeps its marks in the file at `path`, which is made where it is missing. Beside it a file
-    /// `PATH.lock` keeps other processes out; both are beside the file itself where `path` is a link. A file that is
-    /// replaced keeps its permissions, and its owner where root replaces it.
+    /// A watermark that keeps its marks in the file at `path`, which is made where it is missing. Beside it a
+    /// file `PATH.lock` keeps other processes out; both are beside the file itself where `path` is a link. A
+    /// file that is replaced keeps its permissions, and its owner where root replaces it.
     ///
-    /// Blocks its thread for a few writes to disk, and for at most [`OPEN_WAIT_MAX`] while another process has the file
-    /// open: a command that claims has it for a moment only.
+    /// Blocks its thread for a few writes to disk, and for at most [`OPEN_WAIT_MAX`] while another process
+    /// has the file open: a command that claims has it for a moment only.
     ///
     /// # Errors
-    /// [`FenceError::Store`]: [`Fault::Busy`] if another process (or another watermark of this one) has it open for
-    /// longer, [`Fault::Unreadable`] if it is no watermark or is damaged; it was left as it is. [`Fault::Invalid`] if it
-    /// can be no file: a directory, a pipe, or a link that leads nowhere, or if `PATH.lock` is one of these; and if it has
-    /// several paths (hard links, a mount of the file itself). [`Fault::Unsupported`] on a network file system, and on one that
-    /// a program serves (FUSE): see [`open_on`](Self::open_on). Else what the file system says.
+    /// [`FenceError::Store`]: [`Fault::Busy`] if another process (or another watermark of this one) has it
+    /// open for longer, [`Fault::Unreadable`] if it is no watermark or is damaged; it was left as it is.
+    /// [`Fault::Invalid`] if it can be no file: a directory, a pipe, or a link that leads nowhere, or if
+    /// `PATH.lock` is one of these; and if it has several paths (hard links, a mount of the file itself).
+    /// [`Fault::Unsupported`] on a network file system, and on one that a program serves (FUSE): see
+    /// [`open_on`](Self::open_on). Else what the file system says.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FenceError> {
         Self::open_on(path, FileSystemTrust::LocalOnly)
     }
@@ -158,12 +162,13 @@ impl Watermark {
         Ok(Self::with(kept, Some(keeper)))
     }
 
-    /// What the file at `path` holds now, for people; `None` if there is none. Also while somebody has it open:
-    /// it locks nothing, keeps nobody out, and changes nothing. Refusals may lag by a second, or by ten times as long
-    /// as it takes to write the file.
+    /// What the file at `path` holds now, for people; `None` if there is none. Also while somebody has it
+    /// open: it locks nothing, keeps nobody out, and changes nothing. Refusals may lag by a second, or by ten
+    /// times as long as it takes to write the file.
     ///
     /// # Errors
-    /// [`FenceError::Store`]: [`Fault::Unreadable`] if it is no watermark or is damaged. Else what the file system says.
+    /// [`FenceError::Store`]: [`Fault::Unreadable`] if it is no watermark or is damaged. Else what the file
+    /// system says.
     pub fn look(path: impl AsRef<Path>) -> Result<Option<WatermarkView>, FenceError> {
         let kept = look(path.as_ref())?;
         Ok(kept.map(|kept| WatermarkView(Self::with(kept, None))))
@@ -232,8 +237,8 @@ impl Watermark {
         })
     }
 
-    /// Refuses a term that is admitted here where another process may have the marks by now, by what these are there: as stale,
-    /// where a later term has claimed, and else as one that has not.
+    /// Refuses a term that is admitted here where another process may have the marks by now, by what these
+    /// are there: as stale, where a later term has claimed, and else as one that has not.
     fn must_not_be_elsewhere(&self, resource: &ResourceName, term: &Term) -> Result<(), FenceError> {
         let Some(there) = self.0.marks.elsewhere() else {
             return Ok(());
@@ -323,8 +328,8 @@ impl Drop for Shared {
 }
 
 impl Fence for Watermark {
-    /// Waits for writes of earlier terms that are inside, at most [`CLAIM_WAIT_MAX`](crate::CLAIM_WAIT_MAX), which needs a
-    /// tokio runtime with its timer.
+    /// Waits for writes of earlier terms that are inside, at most [`CLAIM_WAIT_MAX`](crate::CLAIM_WAIT_MAX),
+    /// which needs a tokio runtime with its timer.
     fn claim<'a>(
         &'a self,
         resource: &'a ResourceName,

@@ -1,4 +1,5 @@
-//! Marks on their way into the file: whoever has raised one waits for a write that has it, and all that wait share one.
+//! Marks on their way into the file: whoever has raised one waits for a write that has it, and all that wait
+//! share one.
 
 use crate::RESOURCES_MAX;
 use crate::watermark::Marks;
@@ -49,7 +50,8 @@ impl Writer {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let (line, beside) = (Arc::clone(&self.line), Arc::clone(&marks));
         let named = Builder::new().name("tenure-watermark".to_owned());
-        // None of the runtime's: where the system gives it none, it panics, and keeps what it was to do for ever.
+        // None of the runtime's: where the system gives it none, it panics, and keeps what it was to do for
+        // ever.
         match named.spawn(move || line.write_while_awaited(beside)) {
             Ok(begun) => *thread = Some(begun),
             Err(_no_thread) => {

@@ -258,7 +258,8 @@ async fn a_link_is_the_file_that_it_leads_to() {
     }
 }
 
-/// Two processes that come by different names would each have a lock, and after the first claim a file of its own.
+/// Two processes that come by different names would each have a lock, and after the first claim a file of its
+/// own.
 #[tokio::test]
 async fn a_file_with_a_second_name_is_opened_by_neither() {
     let (scratch, path) = scratch();

@@ -113,8 +113,8 @@ fn as_a_child() {
     println!("all is as promised");
 }
 
-/// As containers do it: `docker -v FILE:FILE`, Kubernetes' subPath. Beside another path another lock would be, and the next claim
-/// by one of them would be a file of its own.
+/// As containers do it: `docker -v FILE:FILE`, Kubernetes' subPath. Beside another path another lock would
+/// be, and the next claim by one of them would be a file of its own.
 #[tokio::test]
 async fn a_mounted_file_of_marks_is_refused_and_one_in_a_mounted_directory_is_not() {
     let scratch = tempfile::tempdir().unwrap();
@@ -132,7 +132,8 @@ async fn a_mounted_file_of_marks_is_refused_and_one_in_a_mounted_directory_is_no
     played_after(&directories, "in a mounted directory", &other);
 }
 
-/// A network file system is refused in the same place, trusted or not: which of them are is told by their numbers.
+/// A network file system is refused in the same place, trusted or not: which of them are is told by their
+/// numbers.
 #[test]
 fn a_watermark_on_a_file_system_that_a_program_serves_is_refused_unless_it_is_trusted() {
     let scratch = tempfile::tempdir().unwrap();

@@ -146,7 +146,8 @@ fn look(targets: &[&Target], arguments: &Arguments) -> io::Result<u8> {
     Ok(report(&outcomes))
 }
 
-/// One target on each core: what a target executes depends on the seed alone. The outcomes in the order of the targets.
+/// One target on each core: what a target executes depends on the seed alone. The outcomes in the order of
+/// the targets.
 fn search_all(
     targets: &[&Target],
     arguments: &Arguments,

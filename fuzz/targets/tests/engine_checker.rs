@@ -1,4 +1,5 @@
-//! The judge of the engine target judges: each lie about an engine's actions is refused by the rule it breaks.
+//! The judge of the engine target judges: each lie about an engine's actions is refused by the rule it
+//! breaks.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,8 +1,9 @@
 //! One representative for all worlds that behave alike.
 //!
-//! - Tokens and attempts are replaced by their ranks: only their order counts, and every new one is the greatest.
-//! - Candidates are sorted: all have the same timing and call themselves the same, and no invariant tells them
-//!   apart, so exchanging them exchanges everything that can happen.
+//! - Tokens and attempts are replaced by their ranks: only their order counts, and every new one is the
+//!   greatest.
+//! - Candidates are sorted: all have the same timing and call themselves the same, and no invariant tells
+//!   them apart, so exchanging them exchanges everything that can happen.
 //! - What nobody can notice any more is forgotten: the holder that died with its last message, a mark of the
 //!   fence below every term that is left.
 

@@ -7,8 +7,9 @@ use tenure_core::{Timing, TimingOptions, Ttl};
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 /// What a candidate asks for: 5 ticks.
 pub(crate) const ASKED_TICKS: u32 = 5;
-/// What the store grants: 4 ticks, so that counting by the asked ttl is a mistake that shows. One of them is the
-/// margin; with fewer than three to trust, no renewal could be answered later than in the tick of its sending.
+/// What the store grants: 4 ticks, so that counting by the asked ttl is a mistake that shows. One of them is
+/// the margin; with fewer than three to trust, no renewal could be answered later than in the tick of its
+/// sending.
 pub(crate) const GRANTED_TICKS: u32 = 4;
 /// Most candidates.
 pub const CANDIDATES_MAX: usize = 3;
@@ -82,7 +83,8 @@ impl Configuration {
         }
     }
 
-    /// Half a minute: the same, with crashes, and with holders that are asked to step down. About 10^7 states.
+    /// Half a minute: the same, with crashes, and with holders that are asked to step down. About 10^7
+    /// states.
     #[must_use]
     pub fn two_candidates() -> Self {
         Self {
@@ -92,8 +94,8 @@ impl Configuration {
         }
     }
 
-    /// Three candidates, of which two can die while the third takes over, and holders that are asked to step down.
-    /// More than 10^8 states.
+    /// Three candidates, of which two can die while the third takes over, and holders that are asked to step
+    /// down. More than 10^8 states.
     #[must_use]
     pub fn three_candidates() -> Self {
         Self {
@@ -105,8 +107,8 @@ impl Configuration {
         }
     }
 
-    /// Two candidates, from every side: with all features, but not all at once. Each is exhausted in a minute or
-    /// so; together they reach every [`Milestone`].
+    /// Two candidates, from every side: with all features, but not all at once. Each is exhausted in a minute
+    /// or so; together they reach every [`Milestone`].
     #[must_use]
     pub fn slices() -> Vec<Self> {
         let slice = |name, late_max, overdue_max, features: &[Feature]| Self {
@@ -149,8 +151,8 @@ impl Configuration {
         ]
     }
 
-    /// Those of the [`slices`](Self::slices) that every run explores beside [`two_candidates`](Self::two_candidates): together
-    /// as long as that.
+    /// Those of the [`slices`](Self::slices) that every run explores beside
+    /// [`two_candidates`](Self::two_candidates): together as long as that.
     #[must_use]
     pub fn slices_of_every_run() -> Vec<Self> {
         let names = ["errors, hints and withdrawals", "crashes and the fence"];
@@ -215,7 +217,8 @@ impl fmt::Display for Configuration {
 /// The clocks of the model may run apart by one tick, so a holder must take off one tick of what was granted.
 /// Half of that is given to the rate error (2ρ of 4 ticks is half a tick), half to the step allowance. So
 /// whoever forgets one of them, or takes ρ for 2ρ, believes half a tick too long, which is a whole tick on
-/// clocks that move by ticks. Everything else is as short as the inequalities allow, and due at the next tick.
+/// clocks that move by ticks. Everything else is as short as the inequalities allow, and due at the next
+/// tick.
 pub(crate) fn timing() -> Timing {
     let ttl = TICK * ASKED_TICKS;
     TimingOptions {

@@ -1,4 +1,5 @@
-//! The fence before the data: what it decides is decided by the core's own rules, as in every fence that ships.
+//! The fence before the data: what it decides is decided by the core's own rules, as in every fence that
+//! ships.
 
 use crate::local::lease_name;
 use crate::names::token_of;

@@ -30,8 +30,8 @@ pub enum Invariant {
     FenceHolds,
     /// G7: no accepted write is based on what another accepted write has changed since.
     NoLostUpdate,
-    /// G13: a withdrawn campaign leaves nothing that it does not know of. Judged where no message is late: what a late request
-    /// takes, nobody can know of.
+    /// G13: a withdrawn campaign leaves nothing that it does not know of. Judged where no message is late:
+    /// what a late request takes, nobody can know of.
     WithdrawalLeavesNothing,
     /// A request losing against a holder changes nothing.
     LosersChangeNothing,

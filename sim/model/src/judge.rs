@@ -39,8 +39,9 @@ pub(crate) fn anybody_believes(catalogue: &Catalogue, world: &World) -> bool {
     locals.iter().any(|local| catalogue.brief(*local).believes != 0)
 }
 
-/// Whether the candidate in this place left a lease that it does not know of, when it said that its campaign is over: `forgot`
-/// are the attempts that it may have taken the lease by, `left` is the token whose release it has sent.
+/// Whether the candidate in this place left a lease that it does not know of, when it said that its campaign
+/// is over: `forgot` are the attempts that it may have taken the lease by, `left` is the token whose release
+/// it has sent.
 pub(crate) fn withdrawal(world: &World, place: u8, forgot: Ranks, left: u8) -> Option<Invariant> {
     let record = world.record.filter(|record| record.is_held())?;
     let lost = world.holder == Holder::Place(place, Sender::Present)

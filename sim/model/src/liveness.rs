@@ -11,9 +11,9 @@ use crate::visited::{PARTS, StateId, Visited};
 use crate::world::{Packed, World};
 use std::collections::HashMap;
 
-/// Longest time until somebody leads, in ticks of the store's clock: the longest ttl that a record can have left,
-/// a tick by which the standby's clock may be behind, a time-out of the request that was under way when the faults
-/// ended, and the pause after it.
+/// Longest time until somebody leads, in ticks of the store's clock: the longest ttl that a record can have
+/// left, a tick by which the standby's clock may be behind, a time-out of the request that was under way when
+/// the faults ended, and the pause after it.
 pub const LEADS_WITHIN_TICKS: u32 = 7;
 
 /// Most moves of a continuation between two ticks of the store's clock: more mean that it runs in circles.
@@ -32,8 +32,8 @@ pub struct Liveness {
 
 impl Model {
     /// Explores as [`search`](Self::search) does, and then follows, from every state that was found, the one
-    /// continuation in which nothing fails: every process runs and wants to lead, every message arrives at once,
-    /// no late one does, and everybody wakes in time. Somebody must lead within [`LEADS_WITHIN_TICKS`].
+    /// continuation in which nothing fails: every process runs and wants to lead, every message arrives at
+    /// once, no late one does, and everybody wakes in time. Somebody must lead within [`LEADS_WITHIN_TICKS`].
     ///
     /// Meant for small configurations: it takes more than twice the time and memory of the search.
     pub fn search_and_heal(&mut self, limits: Limits, progress: impl FnMut(Progress)) -> (Report, Liveness) {
@@ -68,8 +68,8 @@ impl Model {
         self.trace(visited, id, &first)
     }
 
-    /// How many ticks of the store's clock pass until somebody leads; `Err` with the first move of a continuation
-    /// that does not end in time.
+    /// How many ticks of the store's clock pass until somebody leads; `Err` with the first move of a
+    /// continuation that does not end in time.
     fn ticks_to_a_leader(
         &mut self,
         from: Packed,

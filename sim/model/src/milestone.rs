@@ -1,6 +1,7 @@
 use std::fmt;
 
-/// Something that must happen somewhere in the explored states: otherwise the proof is about less than it says.
+/// Something that must happen somewhere in the explored states: otherwise the proof is about less than it
+/// says.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Milestone {

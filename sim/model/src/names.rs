@@ -6,13 +6,13 @@ use tenure_core::{Attempt, FencingToken, Moment, Rename, StoreError};
 
 /// A state of the engine's dice whose next two draws are the shortest possible.
 ///
-/// The dice only decide how long a pause is. With the shortest one an engine may act at its next step, and the
-/// model lets a step be late by any time, and a hint, too: so the longer pauses are explored as well. An engine with this seed
-/// beats in the phase of all others.
+/// The dice only decide how long a pause is. With the shortest one an engine may act at its next step, and
+/// the model lets a step be late by any time, and a hint, too: so the longer pauses are explored as well. An
+/// engine with this seed beats in the phase of all others.
 pub(crate) const SHORTEST_PAUSES: u64 = 0x0db4_e267_b476_2ab2;
 
-/// The token, or the attempt, of a late message about a term that is over for ever, or that nobody looks at. It
-/// is in no order with others, and equals none of them.
+/// The token, or the attempt, of a late message about a term that is over for ever, or that nobody looks at.
+/// It is in no order with others, and equals none of them.
 pub(crate) const STALE: u8 = 0;
 /// What [`STALE`] is in a real request: more than any other number of the model.
 const STALE_NUMBER: u64 = 1000;

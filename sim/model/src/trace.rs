@@ -11,8 +11,8 @@ use tenure_core::Change;
 
 /// A shortest way from the beginning to a broken promise, in words.
 ///
-/// Each line begins with the store's clock, in ticks. Tokens and attempts are numbered by their order among those
-/// that still matter, so that a number may stand for another one later.
+/// Each line begins with the store's clock, in ticks. Tokens and attempts are numbered by their order among
+/// those that still matter, so that a number may stand for another one later.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trace {
     /// What was broken.

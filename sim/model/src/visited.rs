@@ -28,8 +28,8 @@ impl StateId {
     }
 }
 
-/// The states that were found, each with where it was found from. The set is exact: two states are the same only
-/// if all their bits are.
+/// The states that were found, each with where it was found from. The set is exact: two states are the same
+/// only if all their bits are.
 pub(crate) struct Visited {
     pub(crate) parts: [Part; PARTS],
 }

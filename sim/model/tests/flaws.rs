@@ -1,4 +1,5 @@
-//! The model notices what a store does wrong, names the promise that it breaks, and tells it by a shortest way.
+//! The model notices what a store does wrong, names the promise that it breaks, and tells it by a shortest
+//! way.
 
 use tenure_model::{Configuration, Feature, Flaw, Invariant, Limits, Model};
 

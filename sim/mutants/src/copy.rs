@@ -22,8 +22,8 @@ pub struct Copy {
     pub crates: BTreeSet<String>,
 }
 
-/// Makes the copy, or brings the one of the last time up to date: what has not changed is not written, so that
-/// cargo builds only the rest.
+/// Makes the copy, or brings the one of the last time up to date: what has not changed is not written, so
+/// that cargo builds only the rest.
 ///
 /// # Errors
 /// Every row that is out of date or in another's way; a manifest or file that cannot be read or written.

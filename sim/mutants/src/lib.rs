@@ -1,12 +1,12 @@
 //! Planted bugs, each of which the simulator or the model must catch: the proof of the proofs.
 //!
 //! A [`Row`] says which words of the shipped sources are replaced by which others, and why that is a bug. No
-//! source has a hook for it: the bugs are planted in a **copy** of the needed crates, all of them at once, each
-//! behind `crate::planted::is(number)`. The copy is built once, and its own `tenure-sim` runs once per row with
-//! that row's number in the environment.
+//! source has a hook for it: the bugs are planted in a **copy** of the needed crates, all of them at once,
+//! each behind `crate::planted::is(number)`. The copy is built once, and its own `tenure-sim` runs once per
+//! row with that row's number in the environment.
 //!
-//! A [`PartRow`] is the same for a crate that no prover runs, a store, a fence or the library: something wrong in it, which a test of that
-//! crate must notice ([`run_parts`]).
+//! A [`PartRow`] is the same for a crate that no prover runs, a store, a fence or the library: something
+//! wrong in it, which a test of that crate must notice ([`run_parts`]).
 //!
 //! What makes a verdict worth something:
 //! - the same copy with no bug switched on must be found clean, by both checkers, before any row counts;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use toml::{Table, Value};
 
-/// The folders, from the root, of the crate in `first` and of all that it needs by path, tests included: cargo
-/// reads their manifests, too.
+/// The folders, from the root, of the crate in `first` and of all that it needs by path, tests included:
+/// cargo reads their manifests, too.
 pub(crate) fn crates_needed(root: &Path, first: &str) -> Result<BTreeSet<String>, Error> {
     let workspace = read(&root.join("Cargo.toml"))?;
     let shared = table_in(&workspace, &["workspace", "dependencies"]);

@@ -18,7 +18,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Where it is planted: most are in what ships, and the others in what stands for the stores and their fences there.
+    /// Where it is planted: most are in what ships, and the others in what stands for the stores and their
+    /// fences there.
     #[must_use]
     pub fn place(&self) -> Place {
         match self.edits.first().map(|edit| edit.file) {

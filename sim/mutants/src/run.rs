@@ -111,8 +111,8 @@ pub enum Outcome {
 /// Plants every bug in one copy, builds it once, and lets the checkers look for each asked-for bug.
 ///
 /// # Errors
-/// See [`Error`]; all that are found before the build, at once. A bug that is not caught is no error here but a
-/// [`Verdict`].
+/// See [`Error`]; all that are found before the build, at once. A bug that is not caught is no error here but
+/// a [`Verdict`].
 pub fn run(options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Vec<Verdict>, Vec<Error>> {
     let only = options.only.as_deref().unwrap_or_default();
     let asked: Vec<(usize, &'static Row)> = (1..)
@@ -199,8 +199,8 @@ fn take<'a>(
 
 type Try<'a> = &'a (dyn Fn(Checker, usize) -> Result<(Checked, Duration), Error> + Sync);
 
-/// How long a checker must look at the copy without a bug: a little longer than its slowest catch. Both look at the
-/// same things in the same order.
+/// How long a checker must look at the copy without a bug: a little longer than its slowest catch. Both look
+/// at the same things in the same order.
 fn clean_time(checker: Checker, verdicts: &[Verdict]) -> Duration {
     let catches = verdicts.iter().map(|verdict| match &verdict.outcome {
         Outcome::Caught { by, seconds, .. } if *by == checker => *seconds,
@@ -209,7 +209,8 @@ fn clean_time(checker: Checker, verdicts: &[Verdict]) -> Duration {
     CLEAN_MIN.max(catches.max().unwrap_or_default() * 5 / 4)
 }
 
-/// A checker that cries without a bug would catch every one: both look at once, and neither may find anything.
+/// A checker that cries without a bug would catch every one: both look at once, and neither may find
+/// anything.
 fn clean_without_bugs(
     try_clean: &(dyn Fn(Checker) -> Result<(Checked, Duration), Error> + Sync),
     progress: &mut dyn FnMut(Progress<'_>),

@@ -1,7 +1,7 @@
 //! What every copied crate gets: the module that says which bug is switched on.
 
-/// The environment variable that holds the number of the planted bug, counted from 1 in the order of the rows;
-/// 0 or absent: none.
+/// The environment variable that holds the number of the planted bug, counted from 1 in the order of the
+/// rows; 0 or absent: none.
 pub const SWITCH: &str = "TENURE_PLANTED_BUG";
 
 /// The file name of the module, beside the crate's `lib.rs`.

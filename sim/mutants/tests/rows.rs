@@ -24,8 +24,8 @@ fn every_rows_words_are_found_once_in_the_shipped_sources() {
     }
 }
 
-/// The words of a row may be there as before, and what is planted in their place speak of what is not there any more. The report,
-/// which would find that, comes last, and finds the copy built.
+/// The words of a row may be there as before, and what is planted in their place speak of what is not there
+/// any more. The report, which would find that, comes last, and finds the copy built.
 #[test]
 fn shipped_sources_compile_with_every_bug_planted() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

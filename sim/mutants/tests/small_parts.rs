@@ -1,4 +1,5 @@
-//! The whole way of a wrong statement, on a crate small enough to be built in a test: copy, plant, build, test, judge.
+//! The whole way of a wrong statement, on a crate small enough to be built in a test: copy, plant, build,
+//! test, judge.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;

@@ -7,7 +7,8 @@ use std::fmt;
 pub(crate) enum Verdict {
     Kept,
     Missed,
-    /// Below a target of speed. A busy machine alone does that, so it is shown, and fails nothing: no promise is broken.
+    /// Below a target of speed. A busy machine alone does that, so it is shown, and fails nothing: no promise
+    /// is broken.
     Slow,
 }
 

@@ -39,7 +39,8 @@ enum Door {
     Model(model::Arguments),
     /// Plant known bugs in a copy, one at a time, and demand that each is caught
     Mutants(mutants::Arguments),
-    /// Plant bugs in the stores, the fences and the library, one at a time, and demand that their tests notice
+    /// Plant bugs in the stores, the fences and the library, one at a time, and demand that their tests
+    /// notice
     Parts(parts::Arguments),
     /// Run a seed again, or the trace of a real process
     Replay(replay::Arguments),

@@ -92,7 +92,8 @@ impl Searched {
     }
 }
 
-/// The figures of the scoreboard: two candidates whole, and from two sides more; in the long form from every side, and three.
+/// The figures of the scoreboard: two candidates whole, and from two sides more; in the long form from every
+/// side, and three.
 pub(super) fn figures(long: bool) -> Vec<Figure> {
     let two = search(&Configuration::two_candidates(), None, false);
     let mut figures = vec![figure("distinct states, two candidates", 1_000_000, &two.report)];

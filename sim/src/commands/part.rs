@@ -16,8 +16,8 @@ pub(crate) enum DebugBuilds {
 impl DebugBuilds {
     /// Runs the debug build of `package`, whose program has the same name. As [`run`].
     ///
-    /// Not a release build: the drivers that the tests have built would be built once more, and an overflow would
-    /// pass unseen.
+    /// Not a release build: the drivers that the tests have built would be built once more, and an overflow
+    /// would pass unseen.
     pub(crate) fn run(&self, begins: &str, package: &str, arguments: &[&str]) -> Summary {
         match self {
             Self::Made => {

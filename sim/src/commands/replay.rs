@@ -28,10 +28,11 @@ pub(super) struct Arguments {
     /// Print the one hash of all traces of this many seeds, from 1 on
     #[arg(long, value_name = "NUMBER")]
     seeds: Option<u64>,
-    /// Traces of real processes, as `tenure run --trace FILE` records them: each is replayed through the engine and
-    /// checked, several of one machine are held against each other. One that is open at the end tells only a part: its
-    /// process was killed, or its recording stopped. A term that it ends in is undecided if another's begins after that
-    /// part and before the term's deadline: no violation if the process had been killed by then, and not counted as one
+    /// Traces of real processes, as `tenure run --trace FILE` records them: each is replayed through the
+    /// engine and checked, several of one machine are held against each other. One that is open at the end
+    /// tells only a part: its process was killed, or its recording stopped. A term that it ends in is
+    /// undecided if another's begins after that part and before the term's deadline: no violation if the
+    /// process had been killed by then, and not counted as one
     #[arg(long, value_name = "FILE", num_args = 1..)]
     trace: Vec<PathBuf>,
 }

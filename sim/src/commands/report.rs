@@ -20,8 +20,8 @@ pub(super) struct Arguments {
     /// Write the scoreboard into VERIFICATION.md, in place of the last one of this form
     #[arg(long)]
     write: bool,
-    /// Debug builds of this commit's tenure-fuzz, tenure-shell and tenure-sim, as the workspace's tests leave them in
-    /// target/debug [default: they are built]
+    /// Debug builds of this commit's tenure-fuzz, tenure-shell and tenure-sim, as the workspace's tests leave
+    /// them in target/debug [default: they are built]
     #[arg(long, value_name = "FOLDER", value_parser = existing_folder)]
     built: Option<PathBuf>,
 }
@@ -98,8 +98,8 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
     }
 }
 
-/// Every part after the other; but the short form's model, which has one thread, beside what keeps two cores no busier: the
-/// mutants, whose copy is built in one long line.
+/// Every part after the other; but the short form's model, which has one thread, beside what keeps two cores
+/// no busier: the mutants, whose copy is built in one long line.
 fn measure_all(parts: Vec<Part>, arguments: &Arguments, builds: &DebugBuilds) -> Vec<Figure> {
     let beside = !arguments.long
         && [Part::Model, Part::Mutants]

@@ -1,5 +1,5 @@
-//! A token is never taken up again after its term ended or its release was sent: the next attempt is another. And
-//! no try is another attempt before that, or a lost reply would cost a second term.
+//! A token is never taken up again after its term ended or its release was sent: the next attempt is another.
+//! And no try is another attempt before that, or a lost reply would cost a second term.
 
 use super::{Assumes, Law, Verdict, hold, one_term_per_attempt};
 
@@ -34,8 +34,9 @@ impl AttemptRotates {
     /// The process asks for the lease by this attempt.
     ///
     /// # Errors
-    /// [`Breach`](super::Breach) if a term or a release of it has been before, or a later attempt, or the store said that
-    /// it never grants it; or if it is a new one though the one before has neither led to anything nor been given up.
+    /// [`Breach`](super::Breach) if a term or a release of it has been before, or a later attempt, or the
+    /// store said that it never grants it; or if it is a new one though the one before has neither led to
+    /// anything nor been given up.
     pub fn asks(&mut self, attempt: u64) -> Verdict {
         let before = *self;
         self.latest = self.latest.max(attempt);

@@ -28,8 +28,8 @@ impl Believed {
     }
 }
 
-/// Whether what process `holder` believes at `real` is what the record says. `expires_real` is when the record
-/// expires, in real time, as the store's clock runs now.
+/// Whether what process `holder` believes at `real` is what the record says. `expires_real` is when the
+/// record expires, in real time, as the store's clock runs now.
 ///
 /// To be asked whenever belief or record changes, and at every expiry: between those, nothing does.
 ///

@@ -1,5 +1,5 @@
-//! Belief ends at its deadline: nothing that comes later extends it, and nothing extends it beyond what the store
-//! granted, counted from before the request was sent.
+//! Belief ends at its deadline: nothing that comes later extends it, and nothing extends it beyond what the
+//! store granted, counted from before the request was sent.
 
 use super::belief_is_sound::Believed;
 use super::{Assumes, Law, Verdict, hold};
@@ -32,7 +32,8 @@ pub struct Extension {
 /// `extension` is what the input of the step granted for this lease, if it was an answer that did.
 ///
 /// # Errors
-/// [`Breach`](super::Breach) if belief came from nothing, came back after its deadline, or goes beyond the grant.
+/// [`Breach`](super::Breach) if belief came from nothing, came back after its deadline, or goes beyond the
+/// grant.
 pub fn belief_never_extends_late(
     before: Believed,
     after: Believed,
@@ -61,8 +62,8 @@ pub fn belief_never_extends_late(
     })
 }
 
-/// Whether an authority that was asked for at `local` says what is believed: the token of the belief until its
-/// deadline, and nothing from then on. `answered` is the token that it gave, 0 for none.
+/// Whether an authority that was asked for at `local` says what is believed: the token of the belief until
+/// its deadline, and nothing from then on. `answered` is the token that it gave, 0 for none.
 ///
 /// # Errors
 /// [`Breach`](super::Breach) if it says anything else.

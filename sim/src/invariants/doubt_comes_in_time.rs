@@ -9,8 +9,8 @@ pub(super) const LAW: Law = Law {
     assumes: Assumes::Nothing,
 };
 
-/// Whether a process that was stepped at `local` and sleeps until `wake` has been told of its doubt (`doubted`), or will be
-/// when there is `grace` left of what it believes. Nanoseconds of its own clock.
+/// Whether a process that was stepped at `local` and sleeps until `wake` has been told of its doubt
+/// (`doubted`), or will be when there is `grace` left of what it believes. Nanoseconds of its own clock.
 ///
 /// # Errors
 /// [`Breach`](super::Breach) if not.

@@ -26,8 +26,8 @@ pub(super) const LOSS_LAW: Law = Law {
     assumes: Assumes::Nothing,
 };
 
-/// Whether a term (holder and token) that ended for `cause` had that reason: the record is over, or the deadline
-/// has come.
+/// Whether a term (holder and token) that ended for `cause` had that reason: the record is over, or the
+/// deadline has come.
 ///
 /// `left` is what remained of the belief, by the process's own clock, in nanoseconds.
 ///
@@ -65,8 +65,8 @@ pub fn campaign_end_is_a_misconfiguration(error: &StoreError) -> Verdict {
     })
 }
 
-/// Whether a process that was told that its term with `token` is over believes in it no more: `believed` is the token
-/// that it believes in afterwards. 0 is no term.
+/// Whether a process that was told that its term with `token` is over believes in it no more: `believed` is
+/// the token that it believes in afterwards. 0 is no term.
 ///
 /// # Errors
 /// [`Breach`](super::Breach) if it believes on.

@@ -1,6 +1,6 @@
-//! A standby that is told that the lease was given back asks for it within the spread of a hand-over, and one that is told
-//! that something may have been missed, within its spread; also if it was told while an answer was under way that may not
-//! know of it.
+//! A standby that is told that the lease was given back asks for it within the spread of a hand-over, and one
+//! that is told that something may have been missed, within its spread; also if it was told while an answer
+//! was under way that may not know of it.
 
 use super::{Assumes, Law, Verdict, hold};
 
@@ -18,8 +18,8 @@ pub struct HintIsFollowed {
     asking: Option<(u64, u64)>,
     /// The answer to the last request was that another holds the lease.
     stands_by: bool,
-    /// The latest token of a term that was given back, as told while a request was under way; the greatest number where it
-    /// was told that any may have been.
+    /// The latest token of a term that was given back, as told while a request was under way; the greatest
+    /// number where it was told that any may have been.
     told_meanwhile: u64,
     /// When it asks at the latest.
     due: Option<u64>,

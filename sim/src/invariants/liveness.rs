@@ -24,7 +24,8 @@ pub(super) const OUTAGE_LAW: Law = Law {
     assumes: Assumes::RateStepStore,
 };
 
-/// Whether somebody leads: `leader` is the token that is believed in, 0 for none, `within` after the faults ended.
+/// Whether somebody leads: `leader` is the token that is believed in, 0 for none, `within` after the faults
+/// ended.
 ///
 /// # Errors
 /// [`Breach`](super::Breach) if nobody does.

@@ -9,8 +9,8 @@ pub(super) const LAW: Law = Law {
     assumes: Assumes::Nothing,
 };
 
-/// Whether a renewal that is given up at `give_up` is so by the end of every term in it: `until` is the soonest.
-/// Nanoseconds of the process's clock.
+/// Whether a renewal that is given up at `give_up` is so by the end of every term in it: `until` is the
+/// soonest. Nanoseconds of the process's clock.
 ///
 /// # Errors
 /// [`Breach`](super::Breach) if it goes on after it.

@@ -1,4 +1,5 @@
-//! A withdrawn campaign leaves nothing behind: what its requests took is found and released, and none is under way.
+//! A withdrawn campaign leaves nothing behind: what its requests took is found and released, and none is
+//! under way.
 
 use super::{Assumes, Law, Truth, Verdict, hold};
 
@@ -9,11 +10,12 @@ pub(super) const LAW: Law = Law {
     assumes: Assumes::RateStepStore,
 };
 
-/// Whether a process that said that its campaign is over holds the lease by no term that it began before it was
-/// told to withdraw: `releasing` says that a release is on its way. `clock_ms` is when it would have looked again.
+/// Whether a process that said that its campaign is over holds the lease by no term that it began before it
+/// was told to withdraw: `releasing` says that a release is on its way. `clock_ms` is when it would have
+/// looked again.
 ///
-/// What a request of it takes later, after it was given up, or a late duplicate of a request that was answered before, is
-/// held until it expires: nothing can be promised of it.
+/// What a request of it takes later, after it was given up, or a late duplicate of a request that was
+/// answered before, is held until it expires: nothing can be promised of it.
 ///
 /// # Errors
 /// [`Breach`](super::Breach) if the lease is held by nobody who knows.
@@ -31,9 +33,9 @@ pub fn nothing_is_left(
     })
 }
 
-/// Whether a process says that its campaign is over only when it waits for none of its requests any more: `give_up_local`
-/// is when it gives up the one that it asked for the lease by, 0 if that was answered. Before that a look may see too
-/// little: the request may reach the store after it.
+/// Whether a process says that its campaign is over only when it waits for none of its requests any more:
+/// `give_up_local` is when it gives up the one that it asked for the lease by, 0 if that was answered. Before
+/// that a look may see too little: the request may reach the store after it.
 ///
 /// # Errors
 /// [`Breach`](super::Breach) if the request may still be answered at `local`.

@@ -1,5 +1,5 @@
-//! A lost reply costs no second term: a held lease that is asked for again by its own attempt keeps its token, and
-//! after its release the attempt takes nothing any more.
+//! A lost reply costs no second term: a held lease that is asked for again by its own attempt keeps its
+//! token, and after its release the attempt takes nothing any more.
 
 use super::{Assumes, Law, Truth, Verdict, hold};
 

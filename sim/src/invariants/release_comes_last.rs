@@ -1,8 +1,8 @@
 //! The release is sent only after the work has ended and belief is gone.
 //!
-//! Terms are told apart by their tokens here. A store that forgets, and has no clock to count from, gives a token
-//! twice: then the orphan of a new campaign is released while the work of the old term, long over, is still on its
-//! way out (seed 12712).
+//! Terms are told apart by their tokens here. A store that forgets, and has no clock to count from, gives a
+//! token twice: then the orphan of a new campaign is released while the work of the old term, long over, is
+//! still on its way out (seed 12712).
 
 use super::{Assumes, Law, Verdict, hold};
 

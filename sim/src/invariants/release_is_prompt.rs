@@ -1,5 +1,5 @@
-//! Who gives a lease back tells the store in the same step, and until it has heard: a hand-over takes no longer than its
-//! messages.
+//! Who gives a lease back tells the store in the same step, and until it has heard: a hand-over takes no
+//! longer than its messages.
 
 use super::{Assumes, Law, Verdict, hold};
 
@@ -17,7 +17,8 @@ pub(super) const PERSISTENCE_LAW: Law = Law {
     assumes: Assumes::Nothing,
 };
 
-/// Whether a step that ended the term with `token` because it was given back sent its release: `sent` says so.
+/// Whether a step that ended the term with `token` because it was given back sent its release: `sent` says
+/// so.
 ///
 /// # Errors
 /// [`Breach`](super::Breach) if it did not.
@@ -27,8 +28,8 @@ pub fn release_is_prompt(token: u64, sent: bool) -> Verdict {
     })
 }
 
-/// Whether a process that at `local` gives up a release that failed could not have tried it once more, `retry_every` later,
-/// while its term would have lasted: until `until`. Nanoseconds of its own clock.
+/// Whether a process that at `local` gives up a release that failed could not have tried it once more,
+/// `retry_every` later, while its term would have lasted: until `until`. Nanoseconds of its own clock.
 ///
 /// The lease itself lasts longer by the margin, so that this is less than the engine promises.
 ///

@@ -19,7 +19,8 @@ pub(super) const RELEASE_LAW: Law = Law {
 /// Whether a renewal of `term` (holder, token, attempt) at `clock_ms` did no more than extend that term.
 ///
 /// # Errors
-/// [`Breach`](super::Breach) if it changed holder, token or attempt, or made an expired or released lease held.
+/// [`Breach`](super::Breach) if it changed holder, token or attempt, or made an expired or released lease
+/// held.
 pub fn renewal_is_inert(
     before: Option<Truth>,
     after: Option<Truth>,

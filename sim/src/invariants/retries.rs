@@ -1,5 +1,5 @@
-//! Who fails pauses before it tries again, and does try again: no store that is down is asked without end, and nothing is
-//! left undone because one answer was lost.
+//! Who fails pauses before it tries again, and does try again: no store that is down is asked without end,
+//! and nothing is left undone because one answer was lost.
 
 use super::{Assumes, Law, Verdict, hold};
 
@@ -26,7 +26,8 @@ pub struct Pauses {
     pub most: u64,
 }
 
-/// What one process does to take, to find or to give back one lease, where that fails. Nanoseconds of its own clock.
+/// What one process does to take, to find or to give back one lease, where that fails. Nanoseconds of its own
+/// clock.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Retries {
     asking: Option<Asking>,

@@ -20,7 +20,8 @@ pub struct TokensRise {
 enum Promised {
     #[default]
     Yes,
-    /// The store forgot tokens: the next one rises by its clock only. From that one on the record counts again.
+    /// The store forgot tokens: the next one rises by its clock only. From that one on the record counts
+    /// again.
     ByClock,
     /// Its clock was not ahead of the last token when it gave the next: nothing is promised any more.
     No,

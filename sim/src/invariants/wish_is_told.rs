@@ -1,4 +1,5 @@
-//! A holder that is asked to step down is told so by whatever it hears first of the wish: a renewal, or the watch.
+//! A holder that is asked to step down is told so by whatever it hears first of the wish: a renewal, or the
+//! watch.
 
 use super::{Assumes, Law, Verdict, hold};
 
@@ -9,8 +10,9 @@ pub(super) const LAW: Law = Law {
     assumes: Assumes::Nothing,
 };
 
-/// Whether a process that heard of a wish for its term with `token` has begun to end it: `ending` is the token of the term that it
-/// was told to end, or that it ends by itself, and `believed` the one that it believes in afterwards.
+/// Whether a process that heard of a wish for its term with `token` has begun to end it: `ending` is the
+/// token of the term that it was told to end, or that it ends by itself, and `believed` the one that it
+/// believes in afterwards.
 ///
 /// # Errors
 /// [`Breach`](super::Breach) if it leads on as if nobody had asked.

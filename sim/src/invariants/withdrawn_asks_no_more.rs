@@ -1,5 +1,5 @@
-//! Who has withdrawn asks for the lease no more, unless somebody wants it anew: also what was wanted after the end of an
-//! earlier term.
+//! Who has withdrawn asks for the lease no more, unless somebody wants it anew: also what was wanted after
+//! the end of an earlier term.
 
 use super::{Assumes, Law, Verdict, hold};
 

@@ -1,5 +1,5 @@
-//! The calendar of a plan: which fault happens when, to whom, how hard. Drawn before the run and never again, so
-//! that leaving one fault out moves no other.
+//! The calendar of a plan: which fault happens when, to whom, how hard. Drawn before the run and never again,
+//! so that leaving one fault out moves no other.
 
 use super::swarm::{self, Share};
 use super::{Plan, purpose};
@@ -9,8 +9,8 @@ use crate::faults::FaultKind;
 /// A fault that was planned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Planned {
-    /// When it comes, or is ready to come: some wait for their opportunity, such as the next request. Nanoseconds
-    /// of real time.
+    /// When it comes, or is ready to come: some wait for their opportunity, such as the next request.
+    /// Nanoseconds of real time.
     pub at: u64,
     /// What comes.
     pub kind: FaultKind,

@@ -69,11 +69,11 @@ pub enum TokenFloor {
 pub enum Grants {
     /// It does.
     Alike,
-    /// Now more, now less: a renewal may end a lease sooner than the one before had promised. A holder is promised
-    /// nothing then until it has heard of it.
+    /// Now more, now less: a renewal may end a lease sooner than the one before had promised. A holder is
+    /// promised nothing then until it has heard of it.
     Varying,
-    /// The same, and sometimes so little that it is over before the holder hears of it. Nobody is promised to lead
-    /// on.
+    /// The same, and sometimes so little that it is over before the holder hears of it. Nobody is promised to
+    /// lead on.
     Erratic,
 }
 
@@ -188,7 +188,8 @@ pub struct Plan {
     pub latency: Latency,
     /// How the store behaves.
     pub store: StoreHabits,
-    /// Where the leases are whose terms the fence admits: beside its marks, where it finds their records, or elsewhere.
+    /// Where the leases are whose terms the fence admits: beside its marks, where it finds their records, or
+    /// elsewhere.
     pub leases: Leases,
     /// What leaders do.
     pub work: Work,

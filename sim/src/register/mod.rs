@@ -1,5 +1,6 @@
-//! The fenced register: the data path that leaders write to, with the fence that must hold when nothing else does. What the
-//! fence admits is decided by the core's own rules, as in every fence that ships; to keep the mark with the data is done here.
+//! The fenced register: the data path that leaders write to, with the fence that must hold when nothing else
+//! does. What the fence admits is decided by the core's own rules, as in every fence that ships; to keep the
+//! mark with the data is done here.
 
 use tenure_core::{FencingToken, Horizon, LeaseName, ResourceName, Ruling, Term, decide_claim, decide_entry};
 

@@ -23,7 +23,8 @@ pub(crate) enum Memory {
 
 /// The store of a world.
 pub(crate) struct Store {
-    /// What it judges expiry by. Where it judges nothing, the true time: so long is a holder promised its lease.
+    /// What it judges expiry by. Where it judges nothing, the true time: so long is a holder promised its
+    /// lease.
     pub(crate) clock: Clock,
     habits: StoreHabits,
     names: Vec<LeaseName>,
@@ -100,7 +101,8 @@ impl Store {
         }
     }
 
-    /// What comes of a wish for the term before the present one, which a read from the past shows. Whether there was one.
+    /// What comes of a wish for the term before the present one, which a read from the past shows. Whether
+    /// there was one.
     pub(crate) fn ask_from_the_past(&mut self, index: usize, real: u64) -> bool {
         let now_ms = self.clock_ms(real);
         let name = &self.names[index];

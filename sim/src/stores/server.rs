@@ -1,5 +1,5 @@
-//! A store that judges expiry by a clock of its own. The conformance suite's model decides; this adds the clock,
-//! the habits of real stores, and what befalls them.
+//! A store that judges expiry by a clock of its own. The conformance suite's model decides; this adds the
+//! clock, the habits of real stores, and what befalls them.
 
 use super::{Memory, instance_of};
 use crate::invariants::Truth;

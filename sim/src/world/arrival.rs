@@ -173,7 +173,8 @@ impl World<'_> {
         self.processes[usize::from(slot)].note_answer(request);
         self.step(slot, Input::Answer { request, reply }, &extensions);
         for (index, token) in lost.into_iter().enumerate().filter(|(_, token)| *token != 0) {
-            // In a store that has forgotten what it counted, the next term of the process may have the same token.
+            // In a store that has forgotten what it counted, the next term of the process may have the same
+            // token.
             if !self.leases[index].tokens.promised() {
                 continue;
             }
@@ -185,8 +186,8 @@ impl World<'_> {
         }
     }
 
-    /// The tokens of the terms that a renewal's answer says are wished to end, 0 for none: as for those that are lost. Nor is one
-    /// told of what it knows already.
+    /// The tokens of the terms that a renewal's answer says are wished to end, 0 for none: as for those that
+    /// are lost. Nor is one told of what it knows already.
     fn wishes(&mut self, slot: u8, asked: &Asked, reply: &Reply) -> [u64; NAMES_MAX] {
         let mut wishes = [0; NAMES_MAX];
         let (Operation::Renew(renewals), Reply::Renewed(results)) = (&asked.operation, reply) else {
@@ -256,8 +257,8 @@ impl World<'_> {
         }
     }
 
-    /// The tokens of the terms of which a renewal's answer says that they are over, 0 for none: if it is the first
-    /// answer, and comes in time.
+    /// The tokens of the terms of which a renewal's answer says that they are over, 0 for none: if it is the
+    /// first answer, and comes in time.
     fn terms_lost(&self, slot: u8, asked: &Asked, reply: &Reply) -> [u64; NAMES_MAX] {
         let mut lost = [0; NAMES_MAX];
         let (Operation::Renew(renewals), Reply::Renewed(results)) = (&asked.operation, reply) else {
@@ -273,8 +274,8 @@ impl World<'_> {
         lost
     }
 
-    /// Whether an answer is the first one, and its request was not given up: what only is overdue, as after a pause, is
-    /// given up by the next step, which takes in the answer before.
+    /// Whether an answer is the first one, and its request was not given up: what only is overdue, as after a
+    /// pause, is given up by the next step, which takes in the answer before.
     fn is_taken_in(&self, slot: u8, asked: &Asked) -> bool {
         let process = &self.processes[usize::from(slot)];
         process.stepped_local < asked.give_up_at && !process.was_answered(asked.request)

@@ -296,7 +296,8 @@ impl World<'_> {
         if size == 0 {
             return;
         }
-        // What it asked for may be taken all the same: nobody says so, or an error that is told after the withdrawal.
+        // What it asked for may be taken all the same: nobody says so, or an error that is told after the
+        // withdrawal.
         match size % 4 {
             1 => process.arms.lose_reply += 1,
             3 => process.arms.cut_after = 1_023,

@@ -10,8 +10,8 @@ use crate::sometimes::Sometimes;
 use std::time::Duration;
 use tenure_core::Timing;
 
-/// Longest pause of a campaign between two tries on a store that fails, as `Timing` is documented: at most the
-/// ttl and this.
+/// Longest pause of a campaign between two tries on a store that fails, as `Timing` is documented: at most
+/// the ttl and this.
 const BACK_OFF_MAX: u64 = 10_000_000_000;
 
 /// Short outages of one run.
@@ -76,9 +76,9 @@ impl World<'_> {
         }
     }
 
-    /// By when somebody must lead after the last fault: a request of then is given up and tried again after the
-    /// longest back-off; the lease of a holder that is gone lasts for one ttl more at most, and `explain` promises
-    /// the rest.
+    /// By when somebody must lead after the last fault: a request of then is given up and tried again after
+    /// the longest back-off; the lease of a holder that is gone lasts for one ttl more at most, and `explain`
+    /// promises the rest.
     fn healed_within(&self) -> u64 {
         let candidates = &self.plan.timings[..usize::from(self.plan.candidates)];
         let longest = |of: &dyn Fn(&Timing) -> u64| candidates.iter().map(of).max().unwrap_or(0);
@@ -154,8 +154,8 @@ impl World<'_> {
             .plan(self.now + outage + self.plan.ttl_longest, Happening::OutageJudged);
     }
 
-    /// How long the store may be silent without any leader losing its lease; `None` where too little is promised
-    /// to be told from a moment.
+    /// How long the store may be silent without any leader losing its lease; `None` where too little is
+    /// promised to be told from a moment.
     fn outage(&mut self) -> Option<u64> {
         if !self.grants_what_is_asked() || !self.assumptions.all_hold() {
             return None;
@@ -210,8 +210,8 @@ impl World<'_> {
         );
         let spread = nanoseconds(timing.spread());
         let rate = u64::try_from(self.plan.rate_error_ppm).unwrap_or(0);
-        // A look just after the expiry that was foreseen finds the lease renewed, if renewals come on their grid
-        // to within half the spread.
+        // A look just after the expiry that was foreseen finds the lease renewed, if renewals come on their
+        // grid to within half the spread.
         let jitter =
             self.plan.latency.most - self.plan.latency.least + ttl / 1_000_000 * rate * 3 + 2_000_000;
         let divides = ttl % renew_every < 10_000_000;

@@ -5,7 +5,8 @@ use super::{Calm, World};
 use crate::faults::FaultKind;
 use tenure_core::{Command, LeaseName};
 
-/// How many of a thousand campaigns are wanted again soon after they were withdrawn, and how many of those are called off.
+/// How many of a thousand campaigns are wanted again soon after they were withdrawn, and how many of those
+/// are called off.
 const WANTED_AGAIN_PER_MILLE: u64 = 300;
 const CALLED_OFF_PER_MILLE: u64 = 700;
 
@@ -61,8 +62,8 @@ impl World<'_> {
         self.command(slot, Command::Withdraw { name });
     }
 
-    /// What was asked for is still to be found, or to be given back. Somebody wants it again all the same, with this chance, and
-    /// mostly thinks better of it.
+    /// What was asked for is still to be found, or to be given back. Somebody wants it again all the same,
+    /// with this chance, and mostly thinks better of it.
     pub(super) fn wanted_meanwhile(&mut self, slot: u8, instance: u32, name: u8, per_mille: u64) {
         let most = self.plan.latency.most;
         let process = &mut self.processes[usize::from(slot)];

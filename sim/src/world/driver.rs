@@ -1,4 +1,5 @@
-//! What the driver of an engine does: it steps it, sends what it asks for, passes on what happens, and sleeps.
+//! What the driver of an engine does: it steps it, sends what it asks for, passes on what happens, and
+//! sleeps.
 
 use super::World;
 use super::happening::Happening;
@@ -166,7 +167,8 @@ impl World<'_> {
                         && !self.plan.store.refreshes_at_failover
                         && self.outcome.faults.of(FaultKind::Misconfiguration) == 0;
                     let holder = (u64::from(process.instance), seat.rotates.latest());
-                    // It does not search on for what has expired by the time of its next look; clocks differ a little.
+                    // It does not search on for what has expired by the time of its next look; clocks differ
+                    // a little.
                     let soon_ms = nanoseconds(process.timing.retry_every()) / MILLISECOND;
                     let clock_ms = self.store.clock_ms(self.now) + soon_ms + soon_ms / 8;
                     let releasing = releasing();
@@ -183,7 +185,8 @@ impl World<'_> {
         }
     }
 
-    /// The term before is over: by the attempt of the campaign that was to go on with the lease, if there is one.
+    /// The term before is over: by the attempt of the campaign that was to go on with the lease, if there is
+    /// one.
     fn heir_is_told(&mut self, slot: u8, name: &LeaseName, departure: &Departure) {
         let index = self.name_index(name);
         let seat = &mut self.processes[usize::from(slot)].seats[index];
@@ -437,7 +440,8 @@ impl World<'_> {
         seat.work.ending = Ending::No;
         self.judge(once);
         let view = &self.leases[index];
-        // Who reads the past may find no record yet; whatever term it finds there instead of its own is an earlier one.
+        // Who reads the past may find no record yet; whatever term it finds there instead of its own is an
+        // earlier one.
         let is_told = !self.reads_may_lag() || matches!(cause, Cause::Succeeded { .. });
         if !view.forced.contains(&token) && is_told {
             let clock_ms = self.store.clock_ms(self.now);

@@ -10,7 +10,8 @@ use crate::sometimes::Sometimes;
 use tenure_core::{Acquire, Acquired, Grant, Operation, Release, Renew, Renewed, Reply, StoreError};
 
 impl World<'_> {
-    /// Where nobody judges expiry but each process by its own clock, only clocks that are right keep leases apart.
+    /// Where nobody judges expiry but each process by its own clock, only clocks that are right keep leases
+    /// apart.
     pub(super) fn keeps_leases_apart(&self) -> bool {
         self.plan.store.kind == StoreKind::ServerClock || self.assumptions.rate
     }
@@ -20,7 +21,8 @@ impl World<'_> {
         self.plan.store.granted_percent == 100 && self.plan.store.grants == Grants::Alike
     }
 
-    /// What the store's clock says to a renewal: where it judges nothing, a lease that nobody has taken is extended.
+    /// What the store's clock says to a renewal: where it judges nothing, a lease that nobody has taken is
+    /// extended.
     pub(super) fn renewal_clock_ms(&self) -> u64 {
         match self.plan.store.kind {
             StoreKind::ServerClock => self.store.clock_ms(self.now),
@@ -80,8 +82,8 @@ impl World<'_> {
         }
     }
 
-    /// After a request to take the lease, whatever it was answered, and before what changed is taken for granted: whether what
-    /// changed had a cause.
+    /// After a request to take the lease, whatever it was answered, and before what changed is taken for
+    /// granted: whether what changed had a cause.
     pub(super) fn judge_taken(&mut self, index: usize, before: Option<Truth>, clock_ms: u64) {
         let after = self.store.truth(index);
         if self.keeps_leases_apart() {

@@ -1,7 +1,7 @@
 //! A world in virtual time: processes, a network, a store, a register, an operator and a calendar of faults.
 //!
-//! One thread, one queue; what happens is a function of the plan. Real time is counted in nanoseconds; only the
-//! world knows it, and every process and the store have clocks of their own.
+//! One thread, one queue; what happens is a function of the plan. Real time is counted in nanoseconds; only
+//! the world knows it, and every process and the store have clocks of their own.
 
 mod arrival;
 mod befall;
@@ -94,7 +94,8 @@ struct LeaseView {
     expires_real: u64,
     /// The same, until it was looked at.
     expiry_due: u64,
-    /// The latest tokens that an operator released under their holders: nothing is promised of belief in them.
+    /// The latest tokens that an operator released under their holders: nothing is promised of belief in
+    /// them.
     forced: [u64; FORCED_MAX],
     register: Register,
     exclusivity: Exclusivity,

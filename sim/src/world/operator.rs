@@ -1,4 +1,5 @@
-//! What people do from outside: ask a leader to step down, release its lease by force; and what is told of a run.
+//! What people do from outside: ask a leader to step down, release its lease by force; and what is told of a
+//! run.
 
 use super::World;
 use crate::faults::FaultKind;

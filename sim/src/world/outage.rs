@@ -27,7 +27,8 @@ impl World<'_> {
         }
     }
 
-    /// How far the store's clock may step now: within its allowance, once in a ttl, unless that is what is broken.
+    /// How far the store's clock may step now: within its allowance, once in a ttl, unless that is what is
+    /// broken.
     fn step_size(&mut self, size: u32) -> u64 {
         let most = if self.plan.store.kind == StoreKind::Observed {
             // It judges nothing by its clock.

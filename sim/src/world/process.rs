@@ -110,11 +110,13 @@ pub(crate) struct SeatView {
     pub(crate) doubted: u64,
     /// The term that it was asked to end, or ends by itself; 0 for none.
     pub(crate) ending: u64,
-    /// Until when the term that it gives back would have been believed in, by the process's clock; 0 for none.
+    /// Until when the term that it gives back would have been believed in, by the process's clock; 0 for
+    /// none.
     pub(crate) left_until: u64,
     /// When its campaign was first told to withdraw, in real time; 0 if it was not.
     pub(crate) withdrew_at: u64,
-    /// When it gives up the request that it asked for the lease by, by the process's clock; 0 if that was answered.
+    /// When it gives up the request that it asked for the lease by, by the process's clock; 0 if that was
+    /// answered.
     pub(crate) asking_until: u64,
     /// Which of the applications of its requests it has heard of last.
     pub(crate) heard: u64,

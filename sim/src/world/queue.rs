@@ -1,4 +1,5 @@
-//! What will happen, in the order of time; what is due at the same time, in the order in which it was planned.
+//! What will happen, in the order of time; what is due at the same time, in the order in which it was
+//! planned.
 
 use super::happening::Happening;
 use std::cmp::Ordering;

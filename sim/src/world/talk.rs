@@ -1,7 +1,8 @@
-//! Rounds with a store that only compares and swaps: the real adaptor of the core, one read or write at a time.
+//! Rounds with a store that only compares and swaps: the real adaptor of the core, one read or write at a
+//! time.
 //!
-//! What the library does with futures is done here with messages: the items of a batch go together, a round that
-//! the engine has given up is dropped where it stands, and each process has its own sightings.
+//! What the library does with futures is done here with messages: the items of a batch go together, a round
+//! that the engine has given up is dropped where it stands, and each process has its own sightings.
 
 use super::World;
 use super::network::{Asked, Load};

@@ -1,7 +1,7 @@
 //! What is true: the records of the store, when they expire in real time, and who believes what meanwhile.
 //!
-//! Belief and record are compared whenever one of them changes, and at the very moment of every expiry. Between
-//! those, neither changes, so that no moment of real time is left out.
+//! Belief and record are compared whenever one of them changes, and at the very moment of every expiry.
+//! Between those, neither changes, so that no moment of real time is left out.
 
 use super::World;
 use super::process::NEVER;
@@ -92,8 +92,8 @@ impl World<'_> {
         }
     }
 
-    /// Whether the store has changed what it granted, and this process cannot know: where grants vary, only what was
-    /// heard of is promised.
+    /// Whether the store has changed what it granted, and this process cannot know: where grants vary, only
+    /// what was heard of is promised.
     fn is_unheard_of(&self, slot: usize, index: usize) -> bool {
         self.plan.store.grants != Grants::Alike
             && self.leases[index].last_applied != self.processes[slot].seats[index].heard

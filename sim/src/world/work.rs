@@ -1,7 +1,7 @@
 //! What a leader does: it claims the fence, reads, computes, asks whether it still leads, and writes.
 //!
-//! It asks `authority` before each step and never remembers the answer. A process that stands still between that
-//! and its write is what the fence is for.
+//! It asks `authority` before each step and never remembers the answer. A process that stands still between
+//! that and its write is what the fence is for.
 
 use super::happening::Happening;
 use super::process::{Ending, NEVER, Stage, UnderWay, Work};
@@ -13,7 +13,8 @@ use crate::register::{Access, Accessed, Subject, Verb};
 use crate::sometimes::Sometimes;
 use tenure_core::{Authority, Command, FencingToken, Horizon, Leases, Moment, Term, horizon};
 
-/// How many of a thousand withdrawals that are due when a term is given back are of what is wanted again meanwhile.
+/// How many of a thousand withdrawals that are due when a term is given back are of what is wanted again
+/// meanwhile.
 const WITHDRAWN_DURING_RELEASE_PER_MILLE: u64 = 300;
 
 impl World<'_> {
@@ -264,7 +265,8 @@ impl World<'_> {
         self.work_goes_on(access, next);
     }
 
-    /// What the fence knows of the tokens that exist: the record, if that is beside it and there, or its clock.
+    /// What the fence knows of the tokens that exist: the record, if that is beside it and there, or its
+    /// clock.
     fn horizon(&self, index: usize) -> Horizon {
         let view = &self.leases[index];
         let granted = match self.plan.leases {

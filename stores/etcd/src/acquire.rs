@@ -26,9 +26,9 @@ enum Round {
 }
 
 impl Site {
-    /// Decides an acquisition: one transaction, which compares what was known of the lease. Where that was wrong, what there is
-    /// is read, and compared by another.
-    /// Beside it the session is extended, where that was too long ago for the lease to last its whole ttl.
+    /// Decides an acquisition: one transaction, which compares what was known of the lease. Where that was
+    /// wrong, what there is is read, and compared by another. Beside it the session is extended, where that
+    /// was too long ago for the lease to last its whole ttl.
     pub(crate) async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
         let name = &request.name;
         let seconds = self.seconds(name, request.ttl)?;
@@ -154,12 +154,13 @@ impl Site {
         }))
     }
 
-    /// The transaction that begins a term: the revision of it is the token. What was known of the lease before anybody was
-    /// asked is mostly so still. Else the transaction also reads what there is instead: where others take it and let go of it, too,
-    /// a look of its own would be late again and again.
+    /// The transaction that begins a term: the revision of it is the token. What was known of the lease
+    /// before anybody was asked is mostly so still. Else the transaction also reads what there is instead:
+    /// where others take it and let go of it, too, a look of its own would be late again and again.
     ///
-    /// A server that was put back may have another's term under the very revisions that are remembered. So what was free is taken
-    /// only where nobody holds it; and what this process held, and hands on, only where it is held by the very key that it has put.
+    /// A server that was put back may have another's term under the very revisions that are remembered. So
+    /// what was free is taken only where nobody holds it; and what this process held, and hands on, only
+    /// where it is held by the very key that it has put.
     fn beginning(
         &self,
         request: &Acquire,

@@ -1,4 +1,5 @@
-//! Which leases are on a session, as far as is known here: by which term, and by which value of their holder's key.
+//! Which leases are on a session, as far as is known here: by which term, and by which value of their
+//! holder's key.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,8 +15,8 @@ pub(crate) struct Sitting {
 
 /// A lease that ends with the session: one value of its holder's key.
 ///
-/// Two of the same lease may be asked for at once, by two holders after each other or by a doubled renewal. Only answers say
-/// which of them is there, so each is a member of its own.
+/// Two of the same lease may be asked for at once, by two holders after each other or by a doubled renewal.
+/// Only answers say which of them is there, so each is a member of its own.
 pub(crate) struct Member {
     sitting: Sitting,
     /// The value of its holder's key, which no other member of the session has.
@@ -101,8 +102,8 @@ impl Attached {
         holds
     }
 
-    /// Whether the lease is here by this very term, put by this revision or an earlier one, and nobody has asked for it beside
-    /// that.
+    /// Whether the lease is here by this very term, put by this revision or an earlier one, and nobody has
+    /// asked for it beside that.
     pub(crate) fn holds_alone(&self, sitting: &Sitting, token: FencingToken, revision: i64) -> bool {
         let is_it = |member: &Member| {
             member.is_term(sitting, token) && member.was_put_before(revision.saturating_add(1))
@@ -131,8 +132,8 @@ impl Attached {
         self.0.values().flatten().any(|member| member.is_abandoned(after))
     }
 
-    /// Drops those whose holders have not asked for so long; whether there were any. None of them counts as held from now on,
-    /// also if its holder asks again: a request to remove its key may arrive late.
+    /// Drops those whose holders have not asked for so long; whether there were any. None of them counts as
+    /// held from now on, also if its holder asks again: a request to remove its key may arrive late.
     pub(crate) fn drop_abandoned(&mut self, after: Duration) -> bool {
         let abandoned = self.has_abandoned(after);
         self.0.retain(|_, members| {

@@ -20,17 +20,18 @@ pub(crate) struct Listing {
     keys: HashSet<Vec<u8>>,
     /// Who told.
     member: u64,
-    /// The member's revision when it told: a key that was put by a later one cannot be among them, but one of the same name
-    /// that a server has again which was put back.
+    /// The member's revision when it told: a key that was put by a later one cannot be among them, but one of
+    /// the same name that a server has again which was put back.
     revision: i64,
 }
 
 impl Site {
-    /// A verdict for each of many leases, from the keys that are on their sessions. Returns those that need to be looked
-    /// at themselves.
+    /// A verdict for each of many leases, from the keys that are on their sessions. Returns those that need
+    /// to be looked at themselves.
     ///
-    /// Which keys are on a session its leader knows. The member that answered the extension, and was proven to know the
-    /// true leader or a later one, is asked for them after that, and no other: it can only know a later one still.
+    /// Which keys are on a session its leader knows. The member that answered the extension, and was proven
+    /// to know the true leader or a later one, is asked for them after that, and no other: it can only know a
+    /// later one still.
     pub(crate) async fn renew_attached<'a>(
         self: &Arc<Self>,
         mut asked: Vec<Asked<'a>>,
@@ -76,8 +77,8 @@ impl Site {
                 continue;
             };
             let has = |part| listing.keys.contains(&self.keys.part(one.name(), part));
-            // Keys on the session have names alone. Asked after they were listed: whoever had put one there by then was a
-            // member before he did.
+            // Keys on the session have names alone. Asked after they were listed: whoever had put one there
+            // by then was a member before he did.
             if has(Part::Holder) && session.holds_alone(&one.sitting, one.request.token, listing.revision) {
                 verdicts[one.place] = Some(Ok(Renewed::Extended {
                     ttl: session.ttl,

@@ -12,8 +12,8 @@ use std::time::Instant;
 use tenure_core::LeaseName;
 
 impl Site {
-    /// Ends the leases that share a session and that nobody trusts in any more: a neighbour's renewals must not hold them for
-    /// ever. What cannot be ended now is ended beside the next extension.
+    /// Ends the leases that share a session and that nobody trusts in any more: a neighbour's renewals must
+    /// not hold them for ever. What cannot be ended now is ended beside the next extension.
     pub(crate) async fn clear(self: Arc<Self>, session: Arc<Session>) {
         let Ok(_turn) = session.clearing.try_lock() else {
             return;
@@ -28,8 +28,9 @@ impl Site {
         }
     }
 
-    /// Whoever puts a lease on a session is a member of it before he does. So a holder's key that was there before nobody was
-    /// one is nobody's, whatever put it there; and one that is put there since has a later revision.
+    /// Whoever puts a lease on a session is a member of it before he does. So a holder's key that was there
+    /// before nobody was one is nobody's, whatever put it there; and one that is put there since has a later
+    /// revision.
     ///
     /// Not where renewals are: a member that does not write may still extend.
     async fn end_what_nobody_holds(&self, session: &Session) -> Result<(), Failure> {

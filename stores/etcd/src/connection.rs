@@ -69,8 +69,9 @@ impl Connection {
         })
     }
 
-    /// The answer, if it is of the cluster that the member is of. A proxy that speaks HTTP/2 leads each request of one connection to
-    /// whomever it likes: what another cluster says of a lease is believed by nobody.
+    /// The answer, if it is of the cluster that the member is of. A proxy that speaks HTTP/2 leads each
+    /// request of one connection to whomever it likes: what another cluster says of a lease is believed by
+    /// nobody.
     fn is_ours<Answered: Answer>(&self, answer: Answered) -> Result<Answered, Status> {
         match (self.cluster, cluster_of(answer.header())) {
             (Some(ours), Some(theirs)) if ours != theirs => Err(OfAnother::status(format!(
@@ -87,8 +88,8 @@ impl Connection {
         asked.await.map_err(Failure::Status)
     }
 
-    /// Of which cluster the member is, by the head of an answer that every user may have: that there is no such session. How it
-    /// stands some tell to the role root alone (etcd-io/etcd#21663).
+    /// Of which cluster the member is, by the head of an answer that every user may have: that there is no
+    /// such session. How it stands some tell to the role root alone (etcd-io/etcd#21663).
     pub(crate) async fn told_to_anybody(&self) -> Result<Option<u64>, Failure> {
         let nobodys = LeaseTimeToLiveRequest { id: 0, keys: false };
         let answer: Result<LeaseTimeToLiveResponse, _> = self.unary(path::LEASE_TIME_TO_LIVE, nobodys).await;

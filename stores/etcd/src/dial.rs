@@ -17,19 +17,19 @@ use tokio::net::lookup_host;
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-/// How long connecting to one member may take. A dial takes as long for each: a shorter bound would leave those behind many
-/// that have vanished unasked.
+/// How long connecting to one member may take. A dial takes as long for each: a shorter bound would leave
+/// those behind many that have vanished unasked.
 pub(crate) const MEMBER_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// How long a member that has taken a connection may take beside that to say that it is well.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// How long a login may take instead: the server compares the password with a hash that is slow on purpose, and one
-/// after another.
+/// How long a login may take instead: the server compares the password with a hash that is slow on purpose,
+/// and one after another.
 pub(crate) const LOGIN_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// How often a connection with a call under way is asked whether it lives. Servers end a connection that asks more often
-/// than every 5 s, which is their default.
+/// How often a connection with a call under way is asked whether it lives. Servers end a connection that asks
+/// more often than every 5 s, which is their default.
 const PING_EVERY: Duration = Duration::from_secs(6);
 
 /// How long the answer may take.
@@ -97,8 +97,8 @@ impl Members {
         secured.map_err(|error| self.files.wrong(error))
     }
 
-    /// Connects to a member, and authenticates: to the one whose turn it is, or to the next that can be reached. Who gives
-    /// this up has passed over the member that it waited for.
+    /// Connects to a member, and authenticates: to the one whose turn it is, or to the next that can be
+    /// reached. Who gives this up has passed over the member that it waited for.
     ///
     /// # Errors
     /// Nothing was applied.
@@ -144,8 +144,8 @@ impl Members {
         checked.map_err(Failure::of_dial)
     }
 
-    /// Connects to one that does what members of the cluster do, and authenticates, each in bounded time. A login shows it;
-    /// without one it is asked: the host of a member that is frozen takes connections, too.
+    /// Connects to one that does what members of the cluster do, and authenticates, each in bounded time. A
+    /// login shows it; without one it is asked: the host of a member that is frozen takes connections, too.
     async fn connect(&self, place: usize) -> Result<Connection, Failure> {
         let host = &self.endpoints[place].0;
         let mut connection = self.reach(place, None).await?;
@@ -172,7 +172,8 @@ impl Members {
             .collect())
     }
 
-    /// Connects to one, at this address or at whichever of its own takes the connection, and authenticates, each in bounded time.
+    /// Connects to one, at this address or at whichever of its own takes the connection, and authenticates,
+    /// each in bounded time.
     pub(crate) async fn reach(&self, place: usize, at: Option<SocketAddr>) -> Result<Connection, Failure> {
         let (host, endpoint) = &self.endpoints[place];
         let endpoint = self.secured(endpoint).map_err(Failure::Undialled)?;
@@ -227,8 +228,8 @@ impl Members {
     }
 }
 
-/// Connecting to a member, under way. Callers have often less time than one member that has vanished takes: were the next
-/// dial to begin with it again, the others would never be asked.
+/// Connecting to a member, under way. Callers have often less time than one member that has vanished takes:
+/// were the next dial to begin with it again, the others would never be asked.
 struct Trying<'a> {
     members: &'a Members,
     host: &'a str,

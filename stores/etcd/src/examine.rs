@@ -165,7 +165,8 @@ fn members(answers: &[Told]) -> Finding {
     }
 }
 
-/// To be compared with what is said by who was connected to another one: see [`OneCluster`](crate::one_cluster::OneCluster).
+/// To be compared with what is said by who was connected to another one: see
+/// [`OneCluster`](crate::one_cluster::OneCluster).
 fn cluster(id: Option<u64>) -> Option<Finding> {
     id.map(|id| finding("cluster", Verdict::Good, &format!("{id:016x}")))
 }

@@ -44,7 +44,8 @@ impl Site {
         session: &Arc<Session>,
     ) -> Result<Kept, Failure> {
         if session.is_to_be_cleared() {
-            // Of its own: neither may the extension wait for it, nor may it end with who asked for the extension.
+            // Of its own: neither may the extension wait for it, nor may it end with who asked for the
+            // extension.
             tokio::spawn(Arc::clone(self).clear(Arc::clone(session)));
         }
         let kept = lane.keep_alive(session.id).await?;
@@ -58,7 +59,8 @@ impl Site {
         })
     }
 
-    /// Extends a session, and knows that it counts: what is asked of the consensus for that is the record of a lease.
+    /// Extends a session, and knows that it counts: what is asked of the consensus for that is the record of
+    /// a lease.
     pub(crate) async fn extend_proven(
         self: &Arc<Self>,
         lane: &Lane,
@@ -85,11 +87,12 @@ impl Site {
 
     /// Whether the extension counts, given what was asked of the consensus at the same time or later.
     ///
-    /// A deposed leader that does not know it goes on extending sessions that the new one lets expire (etcd-io/etcd#15247).
-    /// What is read or written through the consensus is answered in the term of the true leader, or of a later one. So an
-    /// extension in an earlier term than that is asked for again. Should a leader be elected after the witness was asked, it
-    /// gives every session its whole ttl anew, from then on: so the session lives from when the witness was asked, and not
-    /// from when a later extension was.
+    /// A deposed leader that does not know it goes on extending sessions that the new one lets expire
+    /// (etcd-io/etcd#15247). What is read or written through the consensus is answered in the term of the
+    /// true leader, or of a later one. So an extension in an earlier term than that is asked for again.
+    /// Should a leader be elected after the witness was asked, it gives every session its whole ttl anew,
+    /// from then on: so the session lives from when the witness was asked, and not from when a later
+    /// extension was.
     pub(crate) async fn prove(
         self: &Arc<Self>,
         lane: &Lane,

@@ -12,15 +12,16 @@ use tonic::{Code, Status};
 pub(crate) enum Failure {
     /// A member, or the way to it.
     Status(Status),
-    /// A watch was denied to a user with a token: it may have run out, which servers before 3.5.6 do not tell from a lack of
-    /// rights.
+    /// A watch was denied to a user with a token: it may have run out, which servers before 3.5.6 do not tell
+    /// from a lack of rights.
     Denied(Status),
     /// Nobody could be connected to, so nothing was sent. What it says names no lease.
     Undialled(StoreError),
-    /// The member is of another cluster than the one that was connected to first, so nothing was asked of it. It may pass, and
-    /// whoever was fine until then waits for that.
+    /// The member is of another cluster than the one that was connected to first, so nothing was asked of it.
+    /// It may pass, and whoever was fine until then waits for that.
     Stranger(String),
-    /// The member has ended a stream as it lost its leader: what was asked on it may have been applied before.
+    /// The member has ended a stream as it lost its leader: what was asked on it may have been applied
+    /// before.
     LeaderLost,
     /// No answer in time.
     Late,
@@ -32,7 +33,8 @@ impl Failure {
         Self::Undialled(StoreError::not_applied(Fault::Unreachable, why))
     }
 
-    /// What a member says of a request on a stream. Of one alone that there is no leader is said before it is looked at.
+    /// What a member says of a request on a stream. Of one alone that there is no leader is said before it is
+    /// looked at.
     pub(crate) fn of_stream(status: Status) -> Self {
         match has_no_leader(&status) {
             true => Self::LeaderLost,
@@ -78,8 +80,8 @@ impl Failure {
         matches!(self, Self::Status(status) if has_differing_data(status))
     }
 
-    /// Whether the token of the credentials is, or may be, of no use any more, by its age or a change of rights: nothing was
-    /// applied.
+    /// Whether the token of the credentials is, or may be, of no use any more, by its age or a change of
+    /// rights: nothing was applied.
     pub(crate) fn is_token(&self) -> bool {
         let stale = |text: &str| {
             text.contains("invalid auth token") || text.contains("revision of auth store is old")
@@ -137,17 +139,17 @@ fn has_no_leader(status: &Status) -> bool {
     status.code() == Code::Unavailable && status.message().contains("no leader")
 }
 
-/// Whether the member does nothing for anybody yet, as it has no vote or does not know what the cluster can do. It says so
-/// before it looks at a request, and from 3.6 on as if that were the request's fault.
+/// Whether the member does nothing for anybody yet, as it has no vote or does not know what the cluster can
+/// do. It says so before it looks at a request, and from 3.6 on as if that were the request's fault.
 fn is_unfit(status: &Status) -> bool {
     let said = ["not supported for learner", "not capable"];
     matches!(status.code(), Code::Unavailable | Code::FailedPrecondition)
         && said.iter().any(|said| status.message().contains(said))
 }
 
-/// Whether it is what stands before the member that has answered, as a proxy does that reads its routes anew: there is no status of
-/// the protocol's, for which the transport takes the one of HTTP, or one that etcd gives with a reason alone. Nobody was told of a
-/// right that is lacking, or of what a server cannot do.
+/// Whether it is what stands before the member that has answered, as a proxy does that reads its routes anew:
+/// there is no status of the protocol's, for which the transport takes the one of HTTP, or one that etcd
+/// gives with a reason alone. Nobody was told of a right that is lacking, or of what a server cannot do.
 fn is_no_etcds(status: &Status) -> bool {
     status.message().starts_with("grpc-status header missing")
         || (status.code() == Code::Unimplemented && !status.message().contains("unknown"))

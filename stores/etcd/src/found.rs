@@ -88,7 +88,8 @@ impl Found {
             }
         }
         match (&found.record, &found.holder) {
-            // Whoever holds it may go on believing in that: it is nobody else's yet. Without a session it is no holder's.
+            // Whoever holds it may go on believing in that: it is nobody else's yet. Without a session it is
+            // no holder's.
             (None, Some(holder)) if holder.session != 0 => {
                 Err(without_record(keys.lease(name).as_bytes(), name))
             }
@@ -96,8 +97,9 @@ impl Found {
         }
     }
 
-    /// Whether its holder's key ends with a session. Whoever copies keys, as `etcdctl make-mirror` does, copies no sessions: it
-    /// would be held for ever. It is nobody else's at once, as a renewal of a holder that lives puts it on a session again.
+    /// Whether its holder's key ends with a session. Whoever copies keys, as `etcdctl make-mirror` does,
+    /// copies no sessions: it would be held for ever. It is nobody else's at once, as a renewal of a holder
+    /// that lives puts it on a session again.
     ///
     /// # Errors
     /// [`Fault::Unreadable`](tenure_core::Fault::Unreadable): it ends by nothing.
@@ -191,8 +193,8 @@ fn written(name: &str, row: &KeyValue) -> Result<Written, StoreError> {
     })
 }
 
-/// The value of a holder's key: no two are alike on one session, so that a late request to end an abandoned lease cannot end
-/// what was put there since.
+/// The value of a holder's key: no two are alike on one session, so that a late request to end an abandoned
+/// lease cannot end what was put there since.
 pub(crate) fn holder_value(session: &Session, sitting: &Sitting, token: Option<FencingToken>) -> Vec<u8> {
     // Where it was written with the record the token is its revision, which could not be known before.
     let mut value = serde_json::json!({

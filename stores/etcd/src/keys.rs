@@ -2,8 +2,8 @@
 
 use tenure_core::{Cursor, LeaseName, ResourceName};
 
-/// What separates a lease's name from what a key holds of it. No name has a control character, so the keys of a lease stand
-/// together, right after its name and before every longer one.
+/// What separates a lease's name from what a key holds of it. No name has a control character, so the keys of
+/// a lease stand together, right after its name and before every longer one.
 const SEPARATOR: char = '\t';
 
 /// The first byte after the separator.
@@ -78,8 +78,8 @@ impl Keys {
         Cursor::behind(key.strip_prefix(self.unused("").as_slice()).unwrap_or(key))
     }
 
-    /// Which lease a key belongs to, and what it holds of it; the name as it stands there. `None` for a key that is not of
-    /// this layout.
+    /// Which lease a key belongs to, and what it holds of it; the name as it stands there. `None` for a key
+    /// that is not of this layout.
     pub(crate) fn read<'k>(&self, key: &'k [u8]) -> Option<(&'k str, Part)> {
         let root = self.lease("");
         let text = std::str::from_utf8(key).ok()?.strip_prefix(root.as_str())?;
@@ -92,13 +92,14 @@ impl Keys {
         }
     }
 
-    /// Where a clean-up notes that a lease is unused. Not beside the lease's own keys: there readers would read it, and a service
-    /// would have the right to write it.
+    /// Where a clean-up notes that a lease is unused. Not beside the lease's own keys: there readers would
+    /// read it, and a service would have the right to write it.
     pub(crate) fn unused(&self, name: &str) -> Vec<u8> {
         format!("{}/unused/{name}", self.prefix).into_bytes()
     }
 
-    /// The notes on the leases whose names begin with `prefix`: those after `after` alone, and up to and with `last`.
+    /// The notes on the leases whose names begin with `prefix`: those after `after` alone, and up to and with
+    /// `last`.
     pub(crate) fn of_unused(
         &self,
         prefix: &str,
@@ -143,7 +144,8 @@ impl Keys {
         format!("{}/refusals/{resource}", self.prefix).into_bytes()
     }
 
-    /// Where refusals are counted of the resources from one to another, as these stand in the keys of their marks.
+    /// Where refusals are counted of the resources from one to another, as these stand in the keys of their
+    /// marks.
     pub(crate) fn refusals_from_to(&self, first: &[u8], last: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let root = format!("{}/refusals/", self.prefix);
         (

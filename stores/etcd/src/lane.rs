@@ -75,8 +75,8 @@ impl Lane {
     /// Makes a call, connecting if need be, in bounded time.
     ///
     /// # Errors
-    /// [`Failure`]. Where the token has run out, or the connection had ended, another is had, and the call made again: it was not
-    /// applied.
+    /// [`Failure`]. Where the token has run out, or the connection had ended, another is had, and the call
+    /// made again: it was not applied.
     pub(crate) async fn call<T, Called>(&self, call: impl Fn(Connection) -> Called) -> Result<T, Failure>
     where
         Called: Future<Output = Result<T, Failure>>,

@@ -1,8 +1,9 @@
 //! Tenure's leases and fences on etcd.
 //!
-//! [`EtcdStore`] keeps a record and a few keys for each lease; whether it is held, its holder's session decides. [`EtcdFence`]
-//! refuses stale terms in the very transaction that writes. Both speak etcd's own protocol, version 3.
-//! Set-up, least privileges, the layout of the keys, what is promised and what is not: the `README.md` of this crate.
+//! [`EtcdStore`] keeps a record and a few keys for each lease; whether it is held, its holder's session
+//! decides. [`EtcdFence`] refuses stale terms in the very transaction that writes. Both speak etcd's own
+//! protocol, version 3. Set-up, least privileges, the layout of the keys, what is promised and what is not:
+//! the `README.md` of this crate.
 
 mod acquire;
 mod ask;

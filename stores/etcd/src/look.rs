@@ -17,8 +17,8 @@ use tenure_core::{Cursor, Lease, LeaseName, LeasePage, Listed, Page, StoreError}
 use tenure_remote::Deed;
 use tokio::task::JoinSet;
 
-/// How many sessions are asked for at once what remains of them. One after another, those of a queue in which as many processes
-/// wait would take longer than its reader does.
+/// How many sessions are asked for at once what remains of them. One after another, those of a queue in which
+/// as many processes wait would take longer than its reader does.
 const SESSIONS_AT_ONCE: usize = 64;
 
 /// Most keys of a lease.
@@ -65,7 +65,8 @@ impl Site {
         found
     }
 
-    /// The keys of up to [`PARTS_MAX`] leases, each from a state that was the latest when this was asked, or a later one.
+    /// The keys of up to [`PARTS_MAX`] leases, each from a state that was the latest when this was asked, or
+    /// a later one.
     pub(crate) async fn read_many(
         &self,
         lane: &Arc<Lane>,
@@ -75,7 +76,8 @@ impl Site {
         let read = match names {
             [_one] => self.read_each(lane, names).await,
             several => match self.read_together(lane, several).await {
-                // Before 3.4.20 and 3.5.7 a server that is full refuses every transaction, also one that only reads.
+                // Before 3.4.20 and 3.5.7 a server that is full refuses every transaction, also one that only
+                // reads.
                 Err(failure) if failure.is_full() => self.read_each(lane, several).await,
                 read => read,
             },
@@ -235,8 +237,8 @@ impl Site {
     }
 }
 
-/// What remains of a session. The server tells whole seconds that have not begun; the one that has is added, so that
-/// who waits for it does not come too early.
+/// What remains of a session. The server tells whole seconds that have not begun; the one that has is added,
+/// so that who waits for it does not come too early.
 async fn remains(lane: &Lane, session: i64) -> Result<Remains, Failure> {
     let request = LeaseTimeToLiveRequest {
         id: session,

@@ -15,8 +15,8 @@ use tenure_core::{Fault, FencingToken, LeaseName, Renewed, StoreError};
 use tenure_remote::{Deed, lease_subject};
 
 impl Site {
-    /// Puts a lease that is held on a session of this store with the ttl that is asked for: of another process by the
-    /// same name, or from another ttl.
+    /// Puts a lease that is held on a session of this store with the ttl that is asked for: of another
+    /// process by the same name, or from another ttl.
     pub(crate) async fn renew_by_moving(self: &Arc<Self>, one: &Asked<'_>, found: &Found) -> Verdict {
         let name = one.name();
         let session = self
@@ -24,8 +24,8 @@ impl Site {
             .of(&self.renewals, one.seconds)
             .await
             .map_err(|failure| self.failed(&failure, Deed::Read, name))?;
-        // Before, and not beside: were the extension lost, the lease would end with a session that is almost over, although
-        // its holder was told more.
+        // Before, and not beside: were the extension lost, the lease would end with a session that is almost
+        // over, although its holder was told more.
         if !session.is_fresh(clock::now()) {
             let kept = self.extend_proven(&self.renewals, &session, name).await;
             // Nothing was done to the lease yet.
@@ -50,8 +50,9 @@ impl Site {
         Err(self.restless(name))
     }
 
-    /// Puts a lease on a session if it is as it was found; what it is now, if it is not. Where a twin of this request has put
-    /// it there, too, it is put there anew: whoever holds it is to be known there by what he was answered.
+    /// Puts a lease on a session if it is as it was found; what it is now, if it is not. Where a twin of this
+    /// request has put it there, too, it is put there anew: whoever holds it is to be known there by what he
+    /// was answered.
     async fn move_once(
         &self,
         one: &Asked<'_>,

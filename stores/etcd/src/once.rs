@@ -16,17 +16,18 @@ use tower_service::Service;
 
 /// Makes one connection, and no second one.
 ///
-/// A channel replaces a connection that has ended between two calls by itself, and the next call goes to whoever has the address by
-/// then. That may be a member of another cluster: it would be asked unchecked, and give a lease away that has a holder, with a lower
-/// token. So the channel is told that there is no other connection, and the call that hears of it dials anew, with every check.
+/// A channel replaces a connection that has ended between two calls by itself, and the next call goes to
+/// whoever has the address by then. That may be a member of another cluster: it would be asked unchecked, and
+/// give a lease away that has a holder, with a lower token. So the channel is told that there is no other
+/// connection, and the call that hears of it dials anew, with every check.
 pub(crate) struct Once {
     http: HttpConnector<To>,
     was_asked: bool,
 }
 
 impl Once {
-    /// How a connection is made: to which of the member's addresses, how long that may take, and how often a silent one is asked whether
-    /// it lives.
+    /// How a connection is made: to which of the member's addresses, how long that may take, and how often a
+    /// silent one is asked whether it lives.
     pub(crate) fn new(addresses: Vec<SocketAddr>, time_max: Duration, ping_every: Duration) -> Self {
         let mut http = HttpConnector::new_with_resolver(To(addresses));
         http.enforce_http(false);

@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use tonic::Status;
 
-/// That of whoever was connected to first. A member of another cluster is none of ours, however late it comes: as one that was away
-/// until then, and was set up anew meanwhile.
+/// That of whoever was connected to first. A member of another cluster is none of ours, however late it
+/// comes: as one that was away until then, and was set up anew meanwhile.
 #[derive(Default)]
 pub(crate) struct OneCluster(OnceLock<u64>);
 
@@ -45,7 +45,8 @@ impl OneCluster {
     }
 }
 
-/// An answer is of another cluster than the connection that it came over: the connection is of no use any more.
+/// An answer is of another cluster than the connection that it came over: the connection is of no use any
+/// more.
 #[derive(Debug)]
 pub(crate) struct OfAnother;
 

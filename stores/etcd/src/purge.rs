@@ -16,8 +16,8 @@ use tenure_remote::Deed;
 /// What errors are about.
 const SUBJECT: &str = "the clean-up of leases";
 
-/// Most records that one transaction removes. They are side by side in it, and not each in a transaction of its own within:
-/// servers such as 3.4.23 do not look for the rights to those.
+/// Most records that one transaction removes. They are side by side in it, and not each in a transaction of
+/// its own within: servers such as 3.4.23 do not look for the rights to those.
 const REMOVALS_MAX: usize = PARTS_MAX / CONDITIONS;
 
 /// What is compared of each.
@@ -41,8 +41,9 @@ struct Removal {
 }
 
 impl Site {
-    /// Reads a page and what was noted of it, removes what has stayed unused since, and notes what is unused now. A name
-    /// that is held, or gone, has its note taken away. What cannot be understood stays as it is, with its note.
+    /// Reads a page and what was noted of it, removes what has stayed unused since, and notes what is unused
+    /// now. A name that is held, or gone, has its note taken away. What cannot be understood stays as it is,
+    /// with its note.
     pub(crate) async fn purge(&self, request: &Purge) -> Result<Purged, StoreError> {
         let (seen, next) = self.seen_to_purge(request).await?;
         // After the reading: what is noted is as old as it says, or older.

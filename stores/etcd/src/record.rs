@@ -1,5 +1,5 @@
-//! The record of a lease: what is written once a term. Its token and the count of terms are the key's own revision and
-//! version, which nobody can write.
+//! The record of a lease: what is written once a term. Its token and the count of terms are the key's own
+//! revision and version, which nobody can write.
 
 use crate::keys::shown;
 use serde_json::{Map, Value};
@@ -13,7 +13,8 @@ pub(crate) struct Record {
     pub(crate) attempt: Attempt,
     pub(crate) ttl: Ttl,
     pub(crate) note: Note,
-    /// When the term began, in milliseconds since 1970 by its holder's clock. For people: nothing is decided by it.
+    /// When the term began, in milliseconds since 1970 by its holder's clock. For people: nothing is decided
+    /// by it.
     pub(crate) acquired_at_ms: u64,
 }
 
@@ -80,8 +81,8 @@ pub(crate) fn without_record(key: &[u8], name: &str) -> StoreError {
     )
 }
 
-/// This machine's wall clock, in milliseconds since 1970. For people, and for the age of what a clean-up has noted
-/// ([`Unused`](crate::unused::Unused)).
+/// This machine's wall clock, in milliseconds since 1970. For people, and for the age of what a clean-up has
+/// noted ([`Unused`](crate::unused::Unused)).
 pub(crate) fn wall_clock_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

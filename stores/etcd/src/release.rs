@@ -10,8 +10,8 @@ use std::sync::Arc;
 use tenure_core::{LeaseName, Occupancy, Release, Released, StoreError};
 use tenure_remote::Deed;
 
-/// How many requests of a batch are under way at once. One after another, a batch of thousands would take longer than its caller
-/// waits.
+/// How many requests of a batch are under way at once. One after another, a batch of thousands would take
+/// longer than its caller waits.
 const PARTS_AT_ONCE: usize = 16;
 
 type Verdict = Result<Released, StoreError>;
@@ -29,12 +29,14 @@ fn certain(found: Result<Found, StoreError>) -> Result<Seen, StoreError> {
 }
 
 impl Site {
-    /// Gives leases back, many with one request. A release only removes keys, so it works on a server that is full, too.
+    /// Gives leases back, many with one request. A release only removes keys, so it works on a server that is
+    /// full, too.
     pub(crate) async fn release(self: &Arc<Self>, requests: &[Release]) -> Vec<Verdict> {
         if requests.len() <= PARTS_MAX {
             return self.release_part(requests).await;
         }
-        // A batch that was given up goes on where it was when it is asked for again: what was given back then comes last.
+        // A batch that was given up goes on where it was when it is asked for again: what was given back then
+        // comes last.
         let mut places: Vec<usize> = (0..requests.len()).collect();
         places.sort_by_cached_key(|place| self.seems_given_back(&requests[*place]));
         let parts = places.chunks(PARTS_MAX).map(|places| {
@@ -124,7 +126,8 @@ impl Site {
         Ok(known.into_iter().map(one).enumerate().collect())
     }
 
-    /// Those of which what was known was no longer so: nothing was changed, and the server says what they are.
+    /// Those of which what was known was no longer so: nothing was changed, and the server says what they
+    /// are.
     async fn looked_at(
         &self,
         requests: &[Release],
@@ -179,8 +182,8 @@ impl Site {
         others
     }
 
-    /// The transaction that frees a term. A server that was put back may have another term under the very revision that is
-    /// remembered; but that is on another session.
+    /// The transaction that frees a term. A server that was put back may have another term under the very
+    /// revision that is remembered; but that is on another session.
     fn vacating(&self, name: &LeaseName, Seen { found, certain }: &Seen) -> TxnRequest {
         let key = |part| self.keys.part(name, part);
         let holder = key(Part::Holder);

@@ -1,4 +1,5 @@
-//! Extending leases: one request for each session, whatever number of leases is on it, and a verdict for each lease.
+//! Extending leases: one request for each session, whatever number of leases is on it, and a verdict for each
+//! lease.
 
 use crate::attached::Sitting;
 use crate::clock;
@@ -57,8 +58,8 @@ pub(crate) fn note_extended(asked: &mut [Asked<'_>], extended: &Extended) {
 }
 
 impl Site {
-    /// Extends leases. Those that are known to be on a session of this store cost one request together; others are moved
-    /// to such a session first.
+    /// Extends leases. Those that are known to be on a session of this store cost one request together;
+    /// others are moved to such a session first.
     pub(crate) async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Verdict> {
         let mut verdicts: Vec<Option<Verdict>> = vec![None; requests.len()];
         let mut asked = Vec::new();

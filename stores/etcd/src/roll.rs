@@ -15,14 +15,16 @@ use tokio::time::{Instant, timeout_at};
 /// A member of the URL, and how it stands or why it did not say.
 pub(crate) struct Told {
     pub(crate) host: String,
-    /// Of which cluster each of its addresses is that said so: also who tells to the role root alone how it stands says it.
+    /// Of which cluster each of its addresses is that said so: also who tells to the role root alone how it
+    /// stands says it.
     pub(crate) clusters: Vec<(String, u64)>,
     /// As the first of its addresses says that answers.
     pub(crate) status: Result<StatusResponse, Failure>,
 }
 
 impl Members {
-    /// Asks one how it stands, at each address that its name leads to, all at a time, on connections of their own and in bounded time.
+    /// Asks one how it stands, at each address that its name leads to, all at a time, on connections of their
+    /// own and in bounded time.
     async fn ask_one(&self, place: usize) -> Told {
         let allowed = match self.url.credentials {
             Some(_) => MEMBER_TIME_MAX + LOGIN_TIME_MAX,
@@ -98,8 +100,8 @@ pub(crate) fn versions(all: &[Told]) -> Vec<Option<Version>> {
     all.iter().map(version).collect()
 }
 
-/// Which members are of which cluster, where they are of several: each would have leaders of its own. Who tells nothing is not
-/// looked at.
+/// Which members are of which cluster, where they are of several: each would have leaders of its own. Who
+/// tells nothing is not looked at.
 pub(crate) fn divided(all: &[Told]) -> Option<String> {
     let mut clusters = BTreeMap::new();
     for (host, cluster) in all.iter().flat_map(|told| &told.clusters) {

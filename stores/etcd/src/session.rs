@@ -19,12 +19,12 @@ use tonic::Status;
 /// Most sessions, which is most different ttls, at one time.
 const SESSIONS_MAX: usize = 1_000;
 
-/// How much longer than a lease its session lasts, in seconds: for so long after an extension a lease may be put on it that is to
-/// last its whole ttl. So acquisitions in a row extend it once a second, and not each.
+/// How much longer than a lease its session lasts, in seconds: for so long after an extension a lease may be
+/// put on it that is to last its whole ttl. So acquisitions in a row extend it once a second, and not each.
 const SPARE_S: u64 = 1;
 
-/// The shortest ttl whose sessions have that to spare, in seconds. It is what a dead holder's lease may last longer: a tenth
-/// at most.
+/// The shortest ttl whose sessions have that to spare, in seconds. It is what a dead holder's lease may last
+/// longer: a tenth at most.
 const SPARE_FROM_S: u64 = 10;
 
 /// A session of this process.
@@ -102,8 +102,8 @@ impl Session {
         !state.gone && clock::now().since(state.alive_from) < self.ttl.duration() + self.spare
     }
 
-    /// A lease is about to be put on it. It is a member before that, and stays one if nobody hears the answer: so no key
-    /// that somebody may trust in is taken for nobody's.
+    /// A lease is about to be put on it. It is a member before that, and stays one if nobody hears the
+    /// answer: so no key that somebody may trust in is taken for nobody's.
     pub(crate) fn admit(&self, sitting: &Sitting, holder: Vec<u8>) {
         self.state().attached.admit(sitting, holder);
     }
@@ -117,26 +117,29 @@ impl Session {
         self.state().attached.keep(name, stays);
     }
 
-    /// Whether the lease is on it by this very term, as far as is known here. If so, its holder has asked now.
+    /// Whether the lease is on it by this very term, as far as is known here. If so, its holder has asked
+    /// now.
     pub(crate) fn holds(&self, sitting: &Sitting, token: FencingToken) -> bool {
         self.state().attached.holds(sitting, token)
     }
 
-    /// Whether a key of the lease that is on it, and was at this revision and before this is asked, can only be this term's.
+    /// Whether a key of the lease that is on it, and was at this revision and before this is asked, can only
+    /// be this term's.
     pub(crate) fn holds_alone(&self, sitting: &Sitting, token: FencingToken, revision: i64) -> bool {
         self.state().attached.holds_alone(sitting, token, revision)
     }
 
-    /// Whether there may be any that nobody holds: whoever extends the session must not extend them. So it is where holders
-    /// have not asked for a whole ttl. Beside that it is looked at once a ttl: a request to put a lease on it may have
-    /// arrived when nobody waited for it any more, and a server that was put back has what was given back since.
+    /// Whether there may be any that nobody holds: whoever extends the session must not extend them. So it is
+    /// where holders have not asked for a whole ttl. Beside that it is looked at once a ttl: a request to put
+    /// a lease on it may have arrived when nobody waited for it any more, and a server that was put back has
+    /// what was given back since.
     pub(crate) fn is_to_be_cleared(&self) -> bool {
         let state = self.state();
         state.attached.has_abandoned(self.ttl.duration()) || state.clear_at <= Instant::now()
     }
 
-    /// Those whose holders have not asked for a whole ttl count as held by nobody from now on, and their keys are to be
-    /// removed.
+    /// Those whose holders have not asked for a whole ttl count as held by nobody from now on, and their keys
+    /// are to be removed.
     pub(crate) fn drop_abandoned(&self) {
         let mut state = self.state();
         if state.attached.drop_abandoned(self.ttl.duration()) {
@@ -208,8 +211,8 @@ impl Sessions {
         session.filter(|session| session.may_live())
     }
 
-    /// A lease was put on a session. Where it was before, by an earlier term or by this one, it is no more: a key that is
-    /// on a session under its name must not be taken for theirs.
+    /// A lease was put on a session. Where it was before, by an earlier term or by this one, it is no more: a
+    /// key that is on a session under its name must not be taken for theirs.
     pub(crate) fn confirm(&self, session: &Session, name: &LeaseName, holder: &[u8], put: Put) {
         session.state().attached.confirm(name, holder, put);
         let all = self.all();

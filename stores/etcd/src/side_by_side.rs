@@ -3,8 +3,8 @@
 use std::future::Future;
 use tokio::task::JoinSet;
 
-/// Does all of it, `at_once` of it at a time; what it came to, in the order in which that was known. What panicked is left out.
-/// Whatever is under way ends with the caller.
+/// Does all of it, `at_once` of it at a time; what it came to, in the order in which that was known. What
+/// panicked is left out. Whatever is under way ends with the caller.
 pub(crate) async fn side_by_side<Work>(
     works: impl IntoIterator<Item = Work, IntoIter: Send>,
     at_once: usize,

@@ -122,8 +122,8 @@ pub(crate) async fn transact(lane: &Lane, request: &TxnRequest) -> Result<TxnRes
 
 /// Several transactions in one step, each by its own conditions.
 ///
-/// One alone is sent as it is: servers such as 3.4.23 do not look for the rights to what is within a transaction's
-/// transactions.
+/// One alone is sent as it is: servers such as 3.4.23 do not look for the rights to what is within a
+/// transaction's transactions.
 pub(crate) async fn transact_each(
     lane: &Lane,
     mut parts: Vec<TxnRequest>,

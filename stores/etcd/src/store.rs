@@ -20,7 +20,8 @@ use tenure_remote::{Deed, OwnThread, PurgeRequests, Remote, Requests, System, le
 /// Most leases that one call renews or releases. A renewal of them all is three requests.
 const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
 
-/// The shortest ttl of a server with the default `--election-timeout`, for one that cannot be asked as an alarm rings.
+/// The shortest ttl of a server with the default `--election-timeout`, for one that cannot be asked as an
+/// alarm rings.
 const TTL_MIN_ASSUMED_SECS: u64 = 2;
 
 /// As it is named to people and to the operating system.
@@ -31,10 +32,11 @@ pub(crate) const SYSTEM: System = System {
 
 /// Leases in etcd.
 ///
-/// All leases of this store with the same ttl share a session (what etcd calls a lease), so that one request extends them
-/// all; each has a verdict of its own. The token of a term is the revision that began it. The driver's connections live on
-/// a thread of the store's own, so that blocked user code cannot starve a renewal, and renewals have one for themselves.
-/// Dropping the store ends the thread without waiting for it, and revokes nothing: what was not released ends by its ttl.
+/// All leases of this store with the same ttl share a session (what etcd calls a lease), so that one request
+/// extends them all; each has a verdict of its own. The token of a term is the revision that began it. The
+/// driver's connections live on a thread of the store's own, so that blocked user code cannot starve a
+/// renewal, and renewals have one for themselves. Dropping the store ends the thread without waiting for it,
+/// and revokes nothing: what was not released ends by its ttl.
 ///
 /// Answers can be awaited on any executor.
 pub struct EtcdStore(Remote<Site>);
@@ -43,23 +45,22 @@ lease_store!(EtcdStore);
 lease_purge!(EtcdStore);
 
 impl EtcdStore {
-    /// Connects by a URL: `etcd://[user:password@]host[:port][,host[:port]…][/prefix][?options]`, `etcds://` for TLS. Port
-    /// 2379 and the prefix `tenure` are the defaults.
+    /// Connects by a URL: `etcd://[user:password@]host[:port][,host[:port]…][/prefix][?options]`, `etcds://`
+    /// for TLS. Port 2379 and the prefix `tenure` are the defaults.
     ///
     /// | option | default | meaning |
     /// |---|---|---|
     /// | `ca=` | Mozilla's roots | a PEM file of the roots that are trusted |
     /// | `cert=`, `key=` | none | PEM files of a client's certificate and its key |
     ///
-    /// Asks each member how it stands and for its version (see [`StoreTraits::durability`]), and the cluster for a session of
-    /// a second, to know which is the shortest ttl that it grants.
+    /// Asks each member how it stands and for its version (see [`StoreTraits::durability`]), and the cluster
+    /// for a session of a second, to know which is the shortest ttl that it grants.
     ///
     /// # Errors
-    /// [`StoreError`], after 8 s at most, and where members are silent 3 s more for each, or 4 s with a user; no lease was
-    /// touched. The message never holds a password.
-    /// [`Fault::Invalid`] for a URL that cannot be read, or a file that it names, or members that say that they are of different
-    /// clusters (a member that says so later is passed over),
-    /// [`Fault::Unreachable`], [`Fault::Unauthenticated`].
+    /// [`StoreError`], after 8 s at most, and where members are silent 3 s more for each, or 4 s with a user;
+    /// no lease was touched. The message never holds a password. [`Fault::Invalid`] for a URL that cannot be
+    /// read, or a file that it names, or members that say that they are of different clusters (a member that
+    /// says so later is passed over), [`Fault::Unreachable`], [`Fault::Unauthenticated`].
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let site = Site::new(StoreUrl::parse(url)?)?;
         Ok(Self(Remote::open(SYSTEM, site.opened()).await?))

@@ -7,15 +7,17 @@ use tenure_core::{FencingToken, Occupancy};
 
 /// A record that nobody uses, and when a clean-up saw it so first.
 ///
-/// That is told by the wall clock of the machine that cleans up, and how old it is by that of the machine that comes later.
-/// etcd has no clock that can be asked. A session would be one, put beside the record for as long as is asked; but it begins
-/// anew with every change of the cluster's leader, and where those are more frequent than thirty days nothing would ever go.
-/// Revisions count writes, and the time in the record is of its holder's clock, which may be any machine's.
+/// That is told by the wall clock of the machine that cleans up, and how old it is by that of the machine
+/// that comes later. etcd has no clock that can be asked. A session would be one, put beside the record for
+/// as long as is asked; but it begins anew with every change of the cluster's leader, and where those are
+/// more frequent than thirty days nothing would ever go. Revisions count writes, and the time in the record
+/// is of its holder's clock, which may be any machine's.
 ///
-/// So the only clocks that are compared are those of the machines that clean up, over a day at least where `tenure gc` asks.
-/// If one is wrong by more than that, the record of a name that nobody holds may go before its time, and its history with it.
-/// No lease and no token can: the transaction that removes compares that nobody holds the record and that it is the very
-/// term, and the next token is a revision, whatever is removed. A note from the future counts as none.
+/// So the only clocks that are compared are those of the machines that clean up, over a day at least where
+/// `tenure gc` asks. If one is wrong by more than that, the record of a name that nobody holds may go before
+/// its time, and its history with it. No lease and no token can: the transaction that removes compares that
+/// nobody holds the record and that it is the very term, and the next token is a revision, whatever is
+/// removed. A note from the future counts as none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Unused {
     /// The term. Whoever uses the name begins another.

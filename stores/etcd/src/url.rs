@@ -47,7 +47,8 @@ impl StoreUrl {
             None => (None, address),
         };
         let (hosts, path) = place.split_once('/').unwrap_or((place, ""));
-        // As it was written: the hosts behind it would be a part of the prefix, and each order of the hosts have its own leases.
+        // As it was written: the hosts behind it would be a part of the prefix, and each order of the hosts
+        // have its own leases.
         if path.contains(',') {
             return Err(invalid(
                 "the etcd URL has a comma in its prefix: name all members before it (etcd://host,host,host/prefix); a prefix with \

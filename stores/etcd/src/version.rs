@@ -27,7 +27,8 @@ pub(crate) enum Worth {
 }
 
 impl Version {
-    /// As a member tells it: `3.5.13`, also with more behind it. What is no number counts as 0, which is too old.
+    /// As a member tells it: `3.5.13`, also with more behind it. What is no number counts as 0, which is too
+    /// old.
     pub(crate) fn read(told: &str) -> Self {
         let mut parts = told
             .split(['.', '-', '+'])
@@ -57,7 +58,8 @@ impl Version {
     }
 }
 
-/// As sound as the least sound member: each may be the leader that stalls. `None` stands for one that told nothing.
+/// As sound as the least sound member: each may be the leader that stalls. `None` stands for one that told
+/// nothing.
 pub(crate) fn durability(members: &[Option<Version>]) -> Durability {
     let worth = |member: &Option<Version>| member.map(Version::worth);
     if members

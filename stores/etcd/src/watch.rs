@@ -32,8 +32,8 @@ const RESUMES_MAX: u32 = 5;
 /// The wait before the second of them; it doubles.
 const RESUME_AFTER: Duration = Duration::from_millis(100);
 
-/// A stream that ends sooner than this was of no use: before the next one there is a wait that doubles each time, up to this, or
-/// what lets every stream begin and then ends it would be dialled as often as it can be.
+/// A stream that ends sooner than this was of no use: before the next one there is a wait that doubles each
+/// time, up to this, or what lets every stream begin and then ends it would be dialled as often as it can be.
 const STEADY_AFTER: Duration = Duration::from_secs(3);
 
 /// Starts a watch; answers when the server has confirmed it, so that every later change is told.
@@ -78,8 +78,9 @@ enum Ended {
 impl Listening {
     /// Listens from a revision on; from now on if that is 0.
     ///
-    /// The one before it is asked for, too: newer servers, as 3.5.30, give no sign of life to who waits for a revision that is not there
-    /// yet, so that in a cluster in which nobody writes each stream would seem to fall silent.
+    /// The one before it is asked for, too: newer servers, as 3.5.30, give no sign of life to who waits for a
+    /// revision that is not there yet, so that in a cluster in which nobody writes each stream would seem to
+    /// fall silent.
     async fn open(site: &Site, scope: &Scope, from: i64) -> Result<Self, Failure> {
         let (key, range_end) = match scope {
             Scope::Name(name) => site.keys.of_lease(name),
@@ -136,8 +137,8 @@ impl Listening {
         let mut asking = tokio::time::interval(ASK_EVERY);
         asking.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut heard = Instant::now();
-        // It would say nothing until revisions are there again, and then of half of what happened. That is so of a member, too,
-        // that has not caught up yet: then something is told twice.
+        // It would say nothing until revisions are there again, and then of half of what happened. That is so
+        // of a member, too, that has not caught up yet: then something is told twice.
         if self.next > self.begun + 1 {
             return Ended::Missed;
         }

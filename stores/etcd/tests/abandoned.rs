@@ -1,5 +1,5 @@
-//! Leases that share a session with others and whose holders stopped asking: they end, whatever befalls the beat that is to
-//! end them, and no neighbour pays for it.
+//! Leases that share a session with others and whose holders stopped asking: they end, whatever befalls the
+//! beat that is to end them, and no neighbour pays for it.
 use crate::common::{Scratch, renewal, request, seconds, shared, take};
 use crate::faults::ROUNDS_MAX;
 use crate::sessions::counted;
@@ -13,12 +13,12 @@ use tokio::task::JoinHandle;
 /// For a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Renews until a neighbour that was taken a moment ago has not been asked for during a whole ttl, and is due with the next
-/// beat.
+/// Renews until a neighbour that was taken a moment ago has not been asked for during a whole ttl, and is due
+/// with the next beat.
 async fn until_due(store: &EtcdStore, beat: &[Renew], ttl: Ttl) {
     let due = Instant::now() + ttl.duration();
-    // The store counts from before the neighbour was asked for, this from after it was granted: a beat between the two would be
-    // the one that ends it.
+    // The store counts from before the neighbour was asked for, this from after it was granted: a beat
+    // between the two would be the one that ends it.
     let last = due - Duration::from_secs(1);
     while Instant::now() < last {
         extend(store, beat).await;
@@ -34,7 +34,8 @@ pub async fn extend(store: &EtcdStore, beat: &[Renew]) {
     assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
 }
 
-/// The connection of everything but renewals falls silent, and no other, unless the machine stalls; a request that waits on it.
+/// The connection of everything but renewals falls silent, and no other, unless the machine stalls; a request
+/// that waits on it.
 pub async fn silence_requests(
     proxy: &FaultProxy,
     store: &Arc<EtcdStore>,
@@ -83,7 +84,8 @@ async fn abandoned_lease_ends_although_the_renewal_that_was_to_end_it_was_given_
     assert!(granted.token > stuck_token);
 }
 
-/// What ends it may arrive once more when somebody else holds it: on a session of another process, or on the same.
+/// What ends it may arrive once more when somebody else holds it: on a session of another process, or on the
+/// same.
 #[tokio::test]
 async fn late_duplicate_of_what_ends_an_abandoned_lease_ends_no_later_term() {
     let (proxy, store, direct) = counted().await;
@@ -134,8 +136,8 @@ async fn renewal_does_not_wait_until_an_abandoned_neighbour_is_ended() {
     let ttl = seconds(8);
     let kept = request("kept", "a", ttl);
     let beat = [renewal(&kept, take(&*store, &kept).await.token)];
-    // Where the machine stalls, who waits is given up before the renewal comes, or other connections are silent, or none. A renewal that
-    // waits for the ending is behind it in every round.
+    // Where the machine stalls, who waits is given up before the renewal comes, or other connections are
+    // silent, or none. A renewal that waits for the ending is behind it in every round.
     for round in 0..ROUNDS_MAX {
         take(&*store, &request(&format!("stuck-{round}"), "b", ttl)).await;
         until_due(&store, &beat, ttl).await;
@@ -153,7 +155,8 @@ async fn renewal_does_not_wait_until_an_abandoned_neighbour_is_ended() {
     panic!("the renewal waited for the ending in each of {ROUNDS_MAX} rounds");
 }
 
-/// Its candidate has left, the look for it has found nothing, and a ttl later nobody could have been granted it any more.
+/// Its candidate has left, the look for it has found nothing, and a ttl later nobody could have been granted
+/// it any more.
 #[tokio::test]
 async fn lease_whose_acquisition_arrives_when_nobody_waits_any_more_ends_although_its_neighbours_are_renewed()
 {

@@ -8,8 +8,8 @@ use tenure_testkit::{RequestFault, eventually_async};
 /// For a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The keep-alive is one request, and the reading beside it another, whose failure alone would prove nothing was done. Both
-/// ways of renewing: by each lease's own keys, and by what is on the session.
+/// The keep-alive is one request, and the reading beside it another, whose failure alone would prove nothing
+/// was done. Both ways of renewing: by each lease's own keys, and by what is on the session.
 #[tokio::test]
 async fn renewal_whose_reading_failed_beside_its_extension_is_unknown() {
     for count in [1, 150] {
@@ -20,7 +20,8 @@ async fn renewal_whose_reading_failed_beside_its_extension_is_unknown() {
         let remaining = async || other.get(name).await.unwrap().unwrap().remaining;
         let aged = async || Some(remaining().await).filter(|left| *left <= ttl - Duration::from_secs(2));
         let beat = renewals(&held);
-        // The two requests are on their way at once. Where the reading's answer comes first, its cut may stop the keep-alive.
+        // The two requests are on their way at once. Where the reading's answer comes first, its cut may stop
+        // the keep-alive.
         let extended_unheard = async || {
             let renewed = async || store.renew(&beat).await.remove(0);
             eventually_async(PATIENCE, "a renewal after the cut", renewed).await;
@@ -32,7 +33,8 @@ async fn renewal_whose_reading_failed_beside_its_extension_is_unknown() {
                 assert_eq!(lost.certainty, Certainty::Unknown, "{count}: {lost}");
             }
             proxy.heal();
-            // Told in whole seconds. However late it is looked at: without the extension these could not be more.
+            // Told in whole seconds. However late it is looked at: without the extension these could not be
+            // more.
             let more = async || remaining().await + looked_at.elapsed() > before + Duration::from_secs(1);
             let until = looked_at + Duration::from_secs(1);
             while !more().await && Instant::now() < until {

@@ -1,4 +1,5 @@
-//! What a store knows of a lease, and others have changed since: its transaction fails, and what there is then decides.
+//! What a store knows of a lease, and others have changed since: its transaction fails, and what there is
+//! then decides.
 use crate::clean_up::ROUNDS_MAX;
 use crate::common::{
     Scratch, give_back, giving_back, granted, pauses, range, remove, renewal, request, seconds, shared, take,
@@ -106,7 +107,8 @@ async fn lease_whose_record_is_removed_since_is_granted_as_a_new_one() {
     assert_eq!(seen.token, grant.token);
 }
 
-/// The same process, by another of its connections: what it has done there decides, and not what this one knows.
+/// The same process, by another of its connections: what it has done there decides, and not what this one
+/// knows.
 #[tokio::test]
 async fn own_attempt_that_was_made_elsewhere_since_decides() {
     let (store, other, _scratch) = known_to_be_free().await;
@@ -129,7 +131,8 @@ async fn own_attempt_that_was_made_elsewhere_since_decides() {
     }
 }
 
-/// What it knows is its own term, which a later attempt would follow: it was given back for it, and another has come.
+/// What it knows is its own term, which a later attempt would follow: it was given back for it, and another
+/// has come.
 #[tokio::test]
 async fn own_term_that_another_has_followed_is_followed_by_none() {
     let scratch = Scratch::new().await;
@@ -199,7 +202,8 @@ async fn release_of_terms_that_others_have_followed_since_frees_none_of_theirs()
     }
 }
 
-/// Whoever looks after a transaction that failed is told what there is by then; from there on each transaction looks itself.
+/// Whoever looks after a transaction that failed is told what there is by then; from there on each
+/// transaction looks itself.
 #[tokio::test]
 async fn lease_that_changes_again_before_it_is_looked_at_is_told_as_it_is() {
     let (proxy, store, direct) = counted().await;
@@ -245,7 +249,8 @@ async fn lease_that_changes_again_before_it_is_looked_at_is_told_as_it_is() {
             continue;
         };
         let cost = proxy.counts().requests - sent;
-        // Three where the server has looked later than it was asked to: it has found the next one, and nothing is to be tried.
+        // Three where the server has looked later than it was asked to: it has found the next one, and
+        // nothing is to be tried.
         if free_before_the_look && taken_before_the_next && cost != 3 {
             let lease = held(answer.unwrap());
             assert_eq!((lease.token, lease.holder), (last.token, next.candidate));

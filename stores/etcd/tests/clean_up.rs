@@ -320,7 +320,8 @@ async fn many_records_and_notes_are_removed_page_by_page() {
     assert!(keys(etcd, &scratch).is_empty(), "{:?}", keys(etcd, &scratch));
 }
 
-/// A service needs no right to what a clean-up notes, and without it cleans up nothing; nor does who may only look.
+/// A service needs no right to what a clean-up notes, and without it cleans up nothing; nor does who may only
+/// look.
 #[tokio::test]
 async fn only_who_may_write_notes_cleans_up() {
     let etcd = Etcd::start(EtcdOptions::default()).await.unwrap();

@@ -1,5 +1,5 @@
-//! Users without a login, as those that are known by their certificates, where how a member stands is told to the role root
-//! alone, as by etcd 3.5.28 to 3.5.30: of which cluster it is has to be learnt nevertheless.
+//! Users without a login, as those that are known by their certificates, where how a member stands is told to
+//! the role root alone, as by etcd 3.5.28 to 3.5.30: of which cluster it is has to be learnt nevertheless.
 use crate::common::{finding, request, seconds, take};
 use crate::connect::with_users;
 use crate::exchanged::asked_of;

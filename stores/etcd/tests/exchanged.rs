@@ -1,5 +1,5 @@
-//! Another server at the address of a member, since nobody asked last: one of another cluster, which would give the lease away
-//! a second time, and call the leader's lost. Each URL names one address.
+//! Another server at the address of a member, since nobody asked last: one of another cluster, which would
+//! give the lease away a second time, and call the leader's lost. Each URL names one address.
 use crate::common::{Scratch, renewal, request, seconds, take};
 use std::collections::BTreeMap;
 use std::time::Duration;

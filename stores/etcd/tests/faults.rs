@@ -40,9 +40,9 @@ pub async fn read_again(store: &EtcdStore, lease: &str) -> Option<tenure_core::L
     tenure_testkit::eventually_async(BOUND, "an answer", || store.get(&name)).await
 }
 
-/// Ends the connection that a watch listens on, and returns when it has begun to dial again. Through a proxy that holds everything
-/// back nothing was heard before, and the dial waits: one that is refused is tried so few times that the watch would be over
-/// before a slow test has written what it is to miss.
+/// Ends the connection that a watch listens on, and returns when it has begun to dial again. Through a proxy
+/// that holds everything back nothing was heard before, and the dial waits: one that is refused is tried so
+/// few times that the watch would be over before a slow test has written what it is to miss.
 async fn cut_while_nothing_passes(proxy: &FaultProxy) {
     let before = proxy.counts().connections;
     proxy.cut_connections();
@@ -242,7 +242,8 @@ async fn members_that_are_down_or_frozen_are_passed_over() {
     }
 }
 
-/// A leader that has lost its cluster goes on extending sessions for a while: what it says alone must not be believed.
+/// A leader that has lost its cluster goes on extending sessions for a while: what it says alone must not be
+/// believed.
 #[tokio::test]
 async fn extension_by_a_leader_without_its_cluster_is_not_believed() {
     let etcd = Etcd::start(EtcdOptions::three().with("--election-timeout 5000"))
@@ -268,7 +269,8 @@ async fn extension_by_a_leader_without_its_cluster_is_not_believed() {
     for follower in (0..etcd.size()).filter(|member| *member != leader) {
         etcd.freeze(follower);
     }
-    // So that this proves something: the server itself says that it has extended the session, which has a second to spare.
+    // So that this proves something: the server itself says that it has extended the session, which has a
+    // second to spare.
     let kept = etcd
         .post(
             leader,
@@ -381,8 +383,9 @@ async fn watch_whose_streams_break_as_they_begin_is_opened_again_ever_more_slowl
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
     let opened = proxy.counts().connections - before;
-    // Of the three seconds that it takes at least: each pause ends with up to five dials, as the cuts may break these, too. By then it
-    // waits as long between two, where the machine takes more. Whoever dials as often as it can does so a hundred times.
+    // Of the three seconds that it takes at least: each pause ends with up to five dials, as the cuts may
+    // break these, too. By then it waits as long between two, where the machine takes more. Whoever dials as
+    // often as it can does so a hundred times.
     let opened_max = 15 + 5 * began.elapsed().as_secs().saturating_sub(3);
     assert!(
         (1..=opened_max).contains(&opened),

@@ -150,7 +150,8 @@ async fn conditions_of_the_users_own_are_told_from_the_fence() {
     assert!(matches!(stale, Err(FenceError::Stale { .. })), "{stale:?}");
 }
 
-/// What can never be taken is no matter of asking again: the first is refused by the server, the last by its transport.
+/// What can never be taken is no matter of asking again: the first is refused by the server, the last by its
+/// transport.
 #[tokio::test]
 async fn transaction_that_the_server_takes_none_of_is_told_as_wrong() {
     let bench = bench().await;

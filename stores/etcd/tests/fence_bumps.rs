@@ -122,7 +122,8 @@ async fn a_bumped_mark_in_etcd_still_belongs_to_its_lease() {
     assert_eq!(claimed, Ok(Claimed::Raised { from }));
 }
 
-/// The revision is above every token that the lease was granted: the clock would refuse its next one for ever.
+/// The revision is above every token that the lease was granted: the clock would refuse its next one for
+/// ever.
 #[tokio::test]
 async fn a_mark_in_etcd_whose_lease_has_no_record_is_bumped_to_the_revision() {
     let (scratch, fence) = scratch().await;
@@ -215,7 +216,8 @@ async fn a_claim_in_etcd_leaves_nothing_of_the_bump_in_the_mark() {
         .expect("a claim");
     let claimed = format!(r#"{{"lease":"nightly","token":{number}}}"#);
     assert_eq!(stored(&scratch).await, Some(claimed));
-    // No term compares a mark that was bumped to another number than its own, nor one without a lease that was bumped.
+    // No term compares a mark that was bumped to another number than its own, nor one without a lease that
+    // was bumped.
     for damage in [
         r#"{"bumped":8,"lease":"nightly","token":9}"#,
         r#"{"bumped":9,"token":9}"#,

@@ -1,4 +1,5 @@
-//! Refusals on their way beside the mark: what they cost, and what is said of them. All fences of servers share that.
+//! Refusals on their way beside the mark: what they cost, and what is said of them. All fences of servers
+//! share that.
 
 use crate::common::{Scratch, range, shared};
 use std::time::{Duration, Instant};

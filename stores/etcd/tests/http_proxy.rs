@@ -1,5 +1,5 @@
-//! A proxy that speaks HTTP/2 before the members, as a service mesh or an ingress has: it may lead each request of one
-//! connection to another server, and answers some itself.
+//! A proxy that speaks HTTP/2 before the members, as a service mesh or an ingress has: it may lead each
+//! request of one connection to another server, and answers some itself.
 use crate::common::{Scratch, name, renewal, request, seconds, take};
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -185,7 +185,8 @@ async fn answer_of_another_cluster_on_the_same_connection_is_believed_by_nobody(
     told.expect("it is of a stream that was there before");
 }
 
-/// As while it reads its routes anew. Each of them would be a mistake that only a person can mend, if it were said by etcd.
+/// As while it reads its routes anew. Each of them would be a mistake that only a person can mend, if it were
+/// said by etcd.
 #[tokio::test]
 async fn proxy_that_answers_in_place_of_a_member_is_a_member_that_is_away() {
     let etcd = crate::common::shared().await;

@@ -91,7 +91,8 @@ async fn late_duplicate_of_any_request_changes_nothing_in_etcd() {
     assert_eq!((lease.token, lease.released), (tokens[1], true), "{lease:?}");
 }
 
-/// A claim looks and then raises what it has found, and a note adds to what it has read: that may be over by then.
+/// A claim looks and then raises what it has found, and a note adds to what it has read: that may be over by
+/// then.
 #[tokio::test]
 async fn late_duplicates_of_a_fence_lower_neither_mark_nor_count_in_etcd() {
     let (ledger, lease) = (ResourceName::new("ledger").unwrap(), name("nightly"));

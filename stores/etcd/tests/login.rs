@@ -16,8 +16,8 @@ const ROUNDS_MAX: u32 = 5;
 /// Less than the server's hash takes on any machine, and enough to ask on a connection that is there.
 const CALLER_TIME_MAX: Duration = Duration::from_millis(60);
 
-/// As an engine's requests, which have a tenth of the ttl. The server's hash takes several times as long, and far less than
-/// a login may.
+/// As an engine's requests, which have a tenth of the ttl. The server's hash takes several times as long, and
+/// far less than a login may.
 #[tokio::test]
 async fn login_that_takes_longer_than_any_caller_waits_is_made_once_for_all() {
     let etcd = with_users("--bcrypt-cost 12").await;
@@ -82,7 +82,8 @@ async fn many_callers_wait_no_longer_for_members_that_are_gone_than_one_does() {
     assert!(took < Duration::from_secs(1) * CALLERS / 2, "{took:?}");
 }
 
-/// There is none of that ttl yet, so that all of them need it: each would ask anew when the one before has given up.
+/// There is none of that ttl yet, so that all of them need it: each would ask anew when the one before has
+/// given up.
 #[tokio::test]
 async fn many_callers_wait_no_longer_for_a_session_of_a_silent_member_than_one_does() {
     const CALLERS: u32 = 20;

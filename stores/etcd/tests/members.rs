@@ -47,7 +47,8 @@ async fn store_is_made_although_the_first_member_of_its_url_is_frozen() {
     take(&store, &request("job", "holder", seconds(60))).await;
 }
 
-/// It goes on with its streams and hears of nothing: whoever waits would wait on, though another member knows better.
+/// It goes on with its streams and hears of nothing: whoever waits would wait on, though another member knows
+/// better.
 #[tokio::test]
 async fn watch_of_a_member_that_is_cut_off_from_the_others_is_over() {
     let etcd = Etcd::start(EtcdOptions::three()).await.unwrap();
@@ -69,7 +70,8 @@ async fn watch_of_a_member_that_is_cut_off_from_the_others_is_over() {
     assert_eq!(over.fault, Fault::Unreachable, "{over}");
 }
 
-/// As three etcds that were each started alone are: whoever comes while the first is down would lead beside who came before.
+/// As three etcds that were each started alone are: whoever comes while the first is down would lead beside
+/// who came before.
 #[tokio::test]
 async fn members_of_different_clusters_are_refused() {
     let (one, mut other) = (
@@ -130,8 +132,8 @@ async fn not_claimed(fence: &EtcdFence) -> Option<StoreError> {
     }
 }
 
-/// As one that was set up anew while nobody could ask it: whoever is connected already would go over to it when the first one is
-/// down, and lead beside those who did not.
+/// As one that was set up anew while nobody could ask it: whoever is connected already would go over to it
+/// when the first one is down, and lead beside those who did not.
 #[tokio::test]
 async fn member_of_another_cluster_that_comes_later_is_refused() {
     for credentials in ["", "service:hunter2%40@"] {

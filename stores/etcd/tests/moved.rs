@@ -12,8 +12,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How much of its time the session is over that a lease is moved to.
 const AGE: Duration = Duration::from_secs(4);
 
-/// The requests of such a renewal: the reading, the extension and its proof, the move. In a batch of many, before the move:
-/// the extension and its proof, the list, the reading.
+/// The requests of such a renewal: the reading, the extension and its proof, the move. In a batch of many,
+/// before the move: the extension and its proof, the list, the reading.
 const REQUESTS: u64 = 4;
 
 /// With one more they are a batch whose keys are not read one by one.
@@ -39,8 +39,8 @@ async fn lease_that_is_moved_ends_no_sooner_wherever_its_renewal_breaks_off() {
     cuts.join_all().await;
 }
 
-/// Moves a lease to a session that is not new any more; every connection breaks once so many requests were heard, and the next
-/// was applied. Whether the renewal broke off.
+/// Moves a lease to a session that is not new any more; every connection breaks once so many requests were
+/// heard, and the next was applied. Whether the renewal broke off.
 async fn move_and_cut_after(heard: u64) -> bool {
     let (proxy, store, direct) = counted().await;
     let ttl = seconds(20);
@@ -93,8 +93,8 @@ async fn wish_that_comes_while_its_lease_is_moved_reaches_the_holder() {
     held.push((moved.clone(), token));
     let beat = renewals(&held);
 
-    // So that requests come one after another, and the wish between two of them: when the lease was read, and before it is
-    // moved.
+    // So that requests come one after another, and the wish between two of them: when the lease was read, and
+    // before it is moved.
     proxy.set(Fault::Delay {
         to_server: Duration::from_millis(200),
         to_client: Duration::ZERO,

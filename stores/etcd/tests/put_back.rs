@@ -1,4 +1,5 @@
-//! An etcd that was put back to what it was, without its revisions being bumped: what Tenure says, and what holds all the same.
+//! An etcd that was put back to what it was, without its revisions being bumped: what Tenure says, and what
+//! holds all the same.
 use crate::common::{Scratch, giving_back, put, renewal, request, seconds, shared, take};
 use crate::sessions::{TTL_SECS, renewals, take_many};
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually_async};
 
 const BOUND: Duration = Duration::from_secs(20);
 
-/// The assumption of E1 does not hold here, and tokens are given twice: whoever led is told, and a fence elsewhere, whose mark
-/// was not put back, admits no token that it has seen surpassed.
+/// The assumption of E1 does not hold here, and tokens are given twice: whoever led is told, and a fence
+/// elsewhere, whose mark was not put back, admits no token that it has seen surpassed.
 #[tokio::test]
 async fn tokens_of_an_etcd_that_was_put_back_are_refused_by_the_fence_until_they_are_new() {
     let mut etcd = Etcd::start(EtcdOptions::default()).await.unwrap();
@@ -143,7 +144,8 @@ async fn release_of_a_term_from_before_frees_none_that_was_begun_since() {
     }
 }
 
-/// In a batch that is renewed by what is on the session: there a key of the same lease is there again, of an earlier term.
+/// In a batch that is renewed by what is on the session: there a key of the same lease is there again, of an
+/// earlier term.
 #[tokio::test]
 async fn term_that_began_after_the_backup_is_told_as_lost_in_a_batch_of_many() {
     let mut etcd = Etcd::start(EtcdOptions::default()).await.unwrap();
@@ -221,7 +223,8 @@ async fn watch_that_goes_on_where_revisions_have_gone_back_says_that_something_m
         Etcd::start(EtcdOptions::default()).await.unwrap(),
         Etcd::start(EtcdOptions::default()).await.unwrap(),
     );
-    // Another server that has what this one has by now stands for this one, put back to that: it is of the same cluster.
+    // Another server that has what this one has by now stands for this one, put back to that: it is of the
+    // same cluster.
     etcd.kill(0);
     earlier.kill(0);
     earlier.put_back(0, &etcd.backup(0).unwrap()).unwrap();

@@ -7,7 +7,8 @@ use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually_async, in_one_of}
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A stream of which nothing is heard for 5 s is given up, and it is asked every 2 s whether it lives: twice as long.
+/// A stream of which nothing is heard for 5 s is given up, and it is asked every 2 s whether it lives: twice
+/// as long.
 const QUIET: Duration = Duration::from_secs(12);
 
 /// The look at the member that is connected to, and the stream.
@@ -76,7 +77,8 @@ async fn watch_that_goes_on_tells_nothing_twice() {
     }
 }
 
-/// Renewals write nothing, so a cluster that has only leaders and standbys may be quiet for as long as it lives.
+/// Renewals write nothing, so a cluster that has only leaders and standbys may be quiet for as long as it
+/// lives.
 #[tokio::test]
 async fn watch_of_a_quiet_cluster_goes_on_with_one_stream_after_a_break() {
     let watched = &Watched::new().await;

@@ -8,7 +8,8 @@ use tenure_core::{Acquire, Acquired, Ask, Asked, End, FencingToken, LeaseStore, 
 use tenure_etcd::EtcdStore;
 use tenure_testkit::FaultProxy;
 
-/// Long: whoever is not renewed for a ttl is ended by its neighbours' beat, and a busy machine takes its time.
+/// Long: whoever is not renewed for a ttl is ended by its neighbours' beat, and a busy machine takes its
+/// time.
 pub const TTL_SECS: u64 = 900;
 
 /// Acquisitions under way at a time while many leases are taken.
@@ -103,7 +104,8 @@ async fn ten_thousand_leases_cost_three_requests_a_beat_and_each_has_a_verdict()
     assert!(cost <= 10, "{cost} requests");
 }
 
-/// What this process held and hands on is known by the very key that it has put: nothing has to be read before.
+/// What this process held and hands on is known by the very key that it has put: nothing has to be read
+/// before.
 #[tokio::test]
 async fn lease_that_is_handed_on_costs_one_request() {
     let (proxy, store, direct) = counted().await;
@@ -273,12 +275,12 @@ async fn renewal_does_not_wait_for_a_session_that_is_being_asked_for() {
     let held = request("held", "a", seconds(60));
     let token = take(&*store, &held).await.token;
     let beat = [renewal(&held, token)];
-    // Where the machine stalls, who waits is given up before the renewal comes, or what the renewals' connection has to say is lost,
-    // too. A renewal that waits for the other is behind it in every round.
+    // Where the machine stalls, who waits is given up before the renewal comes, or what the renewals'
+    // connection has to say is lost, too. A renewal that waits for the other is behind it in every round.
     for round in 0..ROUNDS_MAX {
         extend(&store, &beat).await;
-        // What the connections still have to say to each other is said; then that of everything but renewals falls silent, and
-        // somebody asks for a session on it.
+        // What the connections still have to say to each other is said; then that of everything but renewals
+        // falls silent, and somebody asks for a session on it.
         tokio::time::sleep(Duration::from_millis(500)).await;
         proxy.set(tenure_testkit::Fault::BlackHole);
         let before = proxy.counts().swallowed_requests;
@@ -299,8 +301,8 @@ async fn renewal_does_not_wait_for_a_session_that_is_being_asked_for() {
     panic!("the renewal waited for it in each of {ROUNDS_MAX} rounds");
 }
 
-/// A session has a second to spare: acquisitions in a row extend it once in that, and the last of them lasts its whole ttl all
-/// the same, though nobody extends it again.
+/// A session has a second to spare: acquisitions in a row extend it once in that, and the last of them lasts
+/// its whole ttl all the same, though nobody extends it again.
 #[tokio::test]
 async fn acquisitions_in_a_row_extend_the_session_once_a_second_and_last_their_whole_ttl() {
     const COUNT: u64 = 20;

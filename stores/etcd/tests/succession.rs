@@ -1,4 +1,5 @@
-//! Terms of one lease after each other on the same session: each is told what became of it, and none outlives its holder.
+//! Terms of one lease after each other on the same session: each is told what became of it, and none outlives
+//! its holder.
 use crate::abandoned::{extend, silence_requests};
 use crate::common::{Scratch, giving_back, renewal, request, seconds, take};
 use crate::faults::ROUNDS_MAX;
@@ -30,7 +31,8 @@ async fn term_whose_successor_sits_on_the_same_session_is_lost_in_a_batch_of_man
     let rival = |place: usize| request(held[place].0.name.as_str(), "rival", seconds(TTL_SECS));
     let (rival, doubtful) = (rival(heard), rival(unheard));
     let granted = take(&*store, &rival).await;
-    // That this one was taken, too, the store is not told. It has seen that it is free, so that it asks for nothing before.
+    // That this one was taken, too, the store is not told. It has seen that it is free, so that it asks for
+    // nothing before.
     store.get(&doubtful.name).await.unwrap();
     proxy.next_requests(2, RequestFault::CutAfter);
     store.acquire(&doubtful).await.unwrap_err();
@@ -82,7 +84,8 @@ async fn renewals_after_a_term_passed_to_a_later_attempt_cost_two_requests_each(
                 assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
                 beats += 1;
             }
-            // On a connection that a stall of the machine has ended: none to two, and as many to make it anew.
+            // On a connection that a stall of the machine has ended: none to two, and as many to make it
+            // anew.
             Err(_) => failed += 1,
         }
     }
@@ -141,8 +144,8 @@ async fn loss_of_a_lease_is_told_although_the_connection_of_other_requests_is_si
     let rival = request(asked.name.as_str(), "rival", seconds(TTL_SECS));
     let next = take(&other, &rival).await;
     let mut verdicts = Vec::new();
-    // Where the machine stalls, who waits is given up before the verdicts come, or other connections are silent, or none. Verdicts that
-    // wait for it are behind it in every round.
+    // Where the machine stalls, who waits is given up before the verdicts come, or other connections are
+    // silent, or none. Verdicts that wait for it are behind it in every round.
     for _round in 0..ROUNDS_MAX {
         let waiting = silence_requests(&proxy, &store).await;
         verdicts = store.renew(&beat).await;

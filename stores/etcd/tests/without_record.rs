@@ -1,4 +1,5 @@
-//! A lease that is held, and whose record an operator has removed, or whose holder's key was copied without its session.
+//! A lease that is held, and whose record an operator has removed, or whose holder's key was copied without
+//! its session.
 use crate::common::{Scratch, put, remove, renewal, request, seconds, shared, take, value};
 use std::time::Duration;
 use tenure_core::{Acquired, End, Fault, LeaseStore, Listed, Page, Renewed, StoreError};
@@ -52,7 +53,8 @@ async fn lease_whose_record_was_removed_is_nobody_elses_before_its_holder_has_st
     assert!(grant.token > token && grant.predecessor.is_none(), "{grant:?}");
 }
 
-/// As `etcdctl make-mirror` leaves it, which copies no sessions: it would be held for ever, and nobody would say why.
+/// As `etcdctl make-mirror` leaves it, which copies no sessions: it would be held for ever, and nobody would
+/// say why.
 #[tokio::test]
 async fn lease_whose_holder_is_on_no_session_is_told_as_such_until_its_holder_renews_it_or_it_is_removed() {
     let (scratch, etcd) = (Scratch::new().await, shared().await);

@@ -6,8 +6,8 @@ use tenure_core::{Fault, StoreError};
 /// Which file systems are taken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum FileSystemTrust {
-    /// All but those that are known to be a network's or a program's (FUSE). The default. One that is in no list here is
-    /// taken, since network file systems are few and known; `tenure doctor` warns of it.
+    /// All but those that are known to be a network's or a program's (FUSE). The default. One that is in no
+    /// list here is taken, since network file systems are few and known; `tenure doctor` warns of it.
     #[default]
     LocalOnly,
     /// FUSE too: the operator knows that it is local and passes locks and shared memory on. Network file
@@ -20,7 +20,8 @@ pub enum FileSystemTrust {
 pub enum FileSystem {
     /// On a disk of this machine.
     Local(&'static str),
-    /// Layers over each other, as a container's own root is: another container has another file by the same path.
+    /// Layers over each other, as a container's own root is: another container has another file by the same
+    /// path.
     Layered(&'static str),
     /// In memory: gone with the next reboot, and all its records with it.
     Memory(&'static str),

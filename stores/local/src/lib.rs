@@ -1,4 +1,5 @@
-//! What Tenure's store and fence in a file of this machine share: what is to be known of the place before it is trusted.
+//! What Tenure's store and fence in a file of this machine share: what is to be known of the place before it
+//! is trusted.
 //!
 //! - [`FileSystem`]: which one holds the file, and [`FileSystemTrust`]: which are taken.
 //! - [`is_mount`]: whether the file itself was mounted, so that it is another file's second path.

@@ -1,8 +1,8 @@
 //! Whether a file is itself a mount.
 //!
-//! A bind mount of one file (`docker -v FILE:FILE`, a Kubernetes `subPath`) is the same file by another path, and what stands
-//! beside it by that path is not what stands beside it by its own: neither a lock nor a log. Nor does a new file that is renamed
-//! over it by the one path show by the other.
+//! A bind mount of one file (`docker -v FILE:FILE`, a Kubernetes `subPath`) is the same file by another path,
+//! and what stands beside it by that path is not what stands beside it by its own: neither a lock nor a log.
+//! Nor does a new file that is renamed over it by the one path show by the other.
 
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,8 +12,8 @@ use std::{fs, io};
 /// The mounts that this process sees. For kernels before 5.8, and sandboxes whose `statx` tells less.
 const MOUNTS_FILE: &str = "/proc/self/mountinfo";
 
-/// Whether the file itself was mounted. Not told by its device: a bind mount may have that of the directory, and a file in
-/// an overlay may have another.
+/// Whether the file itself was mounted. Not told by its device: a bind mount may have that of the directory,
+/// and a file in an overlay may have another.
 ///
 /// # Errors
 /// Where neither the kernel nor its list of mounts tells: mount /proc.
@@ -27,7 +27,8 @@ pub fn is_mount(path: &Path) -> io::Result<bool> {
     Ok(is_listed(&mounts, &path.canonicalize()?))
 }
 
-/// Whether the list of mounts has one at this path: the fifth field of its line, with four characters as octal numbers.
+/// Whether the list of mounts has one at this path: the fifth field of its line, with four characters as
+/// octal numbers.
 fn is_listed(mounts: &[u8], path: &Path) -> bool {
     let escaped: Vec<u8> = path
         .as_os_str()

@@ -15,8 +15,8 @@ use tenure_core::{Acquire, Acquired, Fault, FencingToken, Grant, StoreError, Ttl
 /// means a record that is not ours.
 const UPSERTS_MAX: u32 = 2;
 
-/// An acquisition may take this part of its ttl: a little less than who asks for it waits, a tenth. Who looks then what became
-/// of it finds what it will ever have done, also where somebody keeps the record locked.
+/// An acquisition may take this part of its ttl: a little less than who asks for it waits, a tenth. Who looks
+/// then what became of it finds what it will ever have done, also where somebody keeps the record locked.
 const PARTS_OF_TTL: u32 = 12;
 
 /// An acquisition may take so long whatever the ttl: less would end those of a busy server.
@@ -93,7 +93,8 @@ impl Site {
 
     /// One upsert; `None` if the server refused it for a duplicate key.
     async fn upsert(&self, request: &Acquire, began: Instant) -> Result<Option<Shown>, StoreError> {
-        // A document with nothing but the name may be another program's lock: it is not found, and the insertion fails.
+        // A document with nothing but the name may be another program's lock: it is not found, and the
+        // insertion fails.
         let upsert = self
             .leases
             .find_one_and_update(

@@ -34,8 +34,8 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
 /// How long connecting may take in all.
 pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Oldest server that knows `$$NOW` wherever it stands, and whose change streams tell what an update has changed: MongoDB 5.0. By 4.4
-/// no lease could be cleaned up, and each renewal would wake all who wait.
+/// Oldest server that knows `$$NOW` wherever it stands, and whose change streams tell what an update has
+/// changed: MongoDB 5.0. By 4.4 no lease could be cleaned up, and each renewal would wake all who wait.
 const WIRE_VERSION_MIN: i32 = 13;
 
 /// Settings of a [`MongoStore`].
@@ -102,9 +102,9 @@ impl MongoStoreBuilder {
     ///
     /// # Errors
     /// Not applied, and without the password: [`Fault::Invalid`] for a URL that cannot be read or that asks
-    /// for less than majority and journal or names the database `local`, [`Fault::Unreachable`] or [`Fault::TimedOut`] if no primary
-    /// answers, [`Fault::Unauthenticated`], [`Fault::Forbidden`], [`Fault::Unsupported`] for a server or a collection
-    /// that cannot keep the promises.
+    /// for less than majority and journal or names the database `local`, [`Fault::Unreachable`] or
+    /// [`Fault::TimedOut`] if no primary answers, [`Fault::Unauthenticated`], [`Fault::Forbidden`],
+    /// [`Fault::Unsupported`] for a server or a collection that cannot keep the promises.
     pub async fn connect(self, url: &str) -> Result<MongoStore, StoreError> {
         let parsed = StoreUrl::parse(url)?;
         let settings = self.merged(&parsed)?;

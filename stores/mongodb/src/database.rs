@@ -9,8 +9,8 @@ const LOCAL: &str = "local";
 /// These are on every member, and have neither change streams nor transactions.
 const INTERNAL: [&str; 2] = ["admin", "config"];
 
-/// Refuses the database that no fail-over keeps: a write there is confirmed as by a majority at once, as there is nothing to be
-/// confirmed, and the next primary knows neither the leases nor the marks.
+/// Refuses the database that no fail-over keeps: a write there is confirmed as by a majority at once, as
+/// there is nothing to be confirmed, and the next primary knows neither the leases nor the marks.
 ///
 /// # Errors
 /// [`Fault::Invalid`](tenure_core::Fault::Invalid), not applied.

@@ -10,15 +10,16 @@ use mongodb::options::{Acknowledgment, ClientOptions, ServerAddress, WriteConcer
 use std::time::Duration;
 use tenure_core::StoreError;
 
-/// Longest name of a database that the server takes, in bytes. One that is longer would stand in every message.
+/// Longest name of a database that the server takes, in bytes. One that is longer would stand in every
+/// message.
 const DATABASE_BYTES_MAX: usize = 63;
 
 /// How long a request waits for a primary to be found, unless the URL has `serverSelectionTimeoutMS`. The
 /// driver's own 30 s would be the whole lease.
 pub(crate) const SELECTION_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Longest such wait. With the time for a request it is what the server is told to wait for a majority, in milliseconds of 32 bits; a
-/// day is as good.
+/// Longest such wait. With the time for a request it is what the server is told to wait for a majority, in
+/// milliseconds of 32 bits; a day is as good.
 const SELECTION_TIME_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long the driver waits for a connection, unless the URL has `connectTimeoutMS`; together with the
@@ -73,7 +74,8 @@ pub(crate) async fn driver_options(url: &str) -> Result<ClientOptions, StoreErro
 /// Sets what the store needs of the driver; answers how long a primary is looked for.
 ///
 /// # Errors
-/// [`Fault::Invalid`](tenure_core::Fault::Invalid) where that is longer than a server could be told to wait for a majority.
+/// [`Fault::Invalid`](tenure_core::Fault::Invalid) where that is longer than a server could be told to wait
+/// for a majority.
 pub(crate) fn settle(options: &mut ClientOptions) -> Result<Duration, StoreError> {
     options.retry_writes = Some(false);
     options.retry_reads = Some(false);

@@ -17,7 +17,8 @@ pub(crate) const NOT_A_REPLICA_SET: i32 = 123;
 /// Who asks may not do it, or is nobody.
 const UNAUTHORIZED: i32 = 13;
 
-/// What Atlas refuses itself, whatever the reason: a missing right, a full cluster, or one with too many collections.
+/// What Atlas refuses itself, whatever the reason: a missing right, a full cluster, or one with too many
+/// collections.
 const ATLAS: i32 = 8000;
 
 /// The duplicate-key refusal of an upsert: it lost a race, or a foreign record has the key.
@@ -35,7 +36,8 @@ pub(crate) fn is_key_of_id(code: i32, message: &str) -> bool {
     code == DUPLICATE_KEY && unique_index(message).is_none()
 }
 
-/// The index by which the server refuses a key that is there, where it is not that of `_id`: one of somebody else's.
+/// The index by which the server refuses a key that is there, where it is not that of `_id`: one of somebody
+/// else's.
 fn unique_index(message: &str) -> Option<&str> {
     let (_, rest) = message.split_once(" index: ")?;
     let (name, _) = rest.split_once(" dup key: ")?;
@@ -52,8 +54,8 @@ pub(crate) fn server_code(error: &Error) -> Option<i32> {
     }
 }
 
-/// Whether the server knows nobody on this connection: nobody has logged in on it, or the user was dropped since, whoever has its
-/// name now.
+/// Whether the server knows nobody on this connection: nobody has logged in on it, or the user was dropped
+/// since, whoever has its name now.
 pub(crate) fn is_without_user(error: &Error) -> bool {
     match &*error.kind {
         ErrorKind::Command(command) => command.code == UNAUTHORIZED && asks_for_a_user(&command.message),
@@ -76,8 +78,8 @@ pub(crate) fn store_error(error: &Error, deed: Deed, subject: &str, place: &str)
 pub(crate) enum Repeats {
     /// It tells: a client that the store has made.
     Nothing,
-    /// It may send the write once more (`retryWrites`): a client of the user's, whose settings the driver does not
-    /// show.
+    /// It may send the write once more (`retryWrites`): a client of the user's, whose settings the driver
+    /// does not show.
     Writes,
 }
 
@@ -158,10 +160,12 @@ const TLS: TlsWords = TlsWords {
     own: "renew it, or name one by tlsCertificateKeyFile=",
 };
 
-/// The driver's words before the servers that it may choose from; it has left out every one of the URL where they are missing.
+/// The driver's words before the servers that it may choose from; it has left out every one of the URL where
+/// they are missing.
 const CHOICE: &str = "Servers: [";
 
-/// Why no server was found: the driver tells in one text what it knows of each, and the first failure stands for all.
+/// Why no server was found: the driver tells in one text what it knows of each, and the first failure stands
+/// for all.
 fn unselected(message: &str) -> String {
     let failure = message
         .split_once("Error: Kind: ")

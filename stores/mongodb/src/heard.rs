@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a primary may not know that it was deposed: its set elects another after 10 s by default. The driver leaves it out in
-/// the same words as one of a set that was made anew.
+/// How long a primary may not know that it was deposed: its set elects another after 10 s by default. The
+/// driver leaves it out in the same words as one of a set that was made anew.
 const DEPOSED_TIME_MAX: Duration = Duration::from_secs(15);
 
-/// The driver's words of a primary that is of an earlier election, or has an earlier configuration of its set, than one that this
-/// client has met before.
+/// The driver's words of a primary that is of an earlier election, or has an earlier configuration of its
+/// set, than one that this client has met before.
 pub(crate) const OUTDATED: &str = "primary marked stale due to electionId/setVersion mismatch";
 
 /// Of one client.
@@ -56,7 +56,8 @@ impl Heard {
         self.connections.load(Ordering::SeqCst)
     }
 
-    /// The primary of a set that is of an earlier time than this client has met, for longer than a deposed one is left out.
+    /// The primary of a set that is of an earlier time than this client has met, for longer than a deposed
+    /// one is left out.
     pub(crate) fn outdated(&self) -> Option<String> {
         let noted = self.outdated.lock().unwrap_or_else(PoisonError::into_inner);
         let noted = noted.as_ref()?;

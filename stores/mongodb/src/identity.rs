@@ -1,7 +1,9 @@
-//! Which store it is: a document beside the leases that says so, and of what its server was a member when it was written.
+//! Which store it is: a document beside the leases that says so, and of what its server was a member when it
+//! was written.
 //!
-//! A command cannot look at it together with a lease, and the driver has no place in which to ask a new connection. But it tells of
-//! each: after one, the next requests look, before what they ask and before their answer is believed.
+//! A command cannot look at it together with a lease, and the driver has no place in which to ask a new
+//! connection. But it tells of each: after one, the next requests look, before what they ask and before their
+//! answer is believed.
 
 use crate::fault::{DUPLICATE_KEY, Deed, after_a_step, line, server_code};
 use crate::heard::Heard;
@@ -100,7 +102,8 @@ impl Identity {
         self.confirmed.load(Ordering::SeqCst) != self.heard.connections()
     }
 
-    /// Whether what was found is the mark of the store that was met first, which is known from the first one on.
+    /// Whether what was found is the mark of the store that was met first, which is known from the first one
+    /// on.
     fn compare(&self, found: Option<&Mark>) -> Result<(), String> {
         let theirs = found.map(|mark| mark.id);
         let ours = match theirs {
@@ -123,7 +126,8 @@ impl Identity {
 }
 
 impl Site {
-    /// Does this at the store that was met first: it is looked for before and afterwards, where there is a new connection since.
+    /// Does this at the store that was met first: it is looked for before and afterwards, where there is a
+    /// new connection since.
     ///
     /// # Errors
     /// [`Fault::AnotherStore`]; after a write it may have been applied there.
@@ -141,7 +145,8 @@ impl Site {
         Ok(answer)
     }
 
-    /// The same of a batch of renewals or releases. Only where they find no term of ours may they have come to another store.
+    /// The same of a batch of renewals or releases. Only where they find no term of ours may they have come
+    /// to another store.
     pub(crate) async fn all_at_ours<T>(
         &self,
         count: usize,
@@ -201,8 +206,8 @@ impl Site {
         let _same = self.identity.compare(found);
     }
 
-    /// Makes the mark before the first lease is taken, where there is none, or where it does not say of what the server is a member.
-    /// Where the collection takes none, leases do without it.
+    /// Makes the mark before the first lease is taken, where there is none, or where it does not say of what
+    /// the server is a member. Where the collection takes none, leases do without it.
     pub(crate) async fn identify(&self) -> Result<(), StoreError> {
         if self.identity.met.is_marked.load(Ordering::SeqCst) {
             return Ok(());

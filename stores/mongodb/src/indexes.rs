@@ -1,5 +1,5 @@
-//! Indexes. A TTL index on `expiresAt` deletes tokens and is not ours; one on `purgeAt` is, if asked for. A unique one that is
-//! not that of `_id` refuses leases.
+//! Indexes. A TTL index on `expiresAt` deletes tokens and is not ours; one on `purgeAt` is, if asked for. A
+//! unique one that is not that of `_id` refuses leases.
 
 use crate::fault::{Deed, server_code, store_error};
 use crate::record::projection;
@@ -30,8 +30,8 @@ pub(crate) struct TtlIndex {
 }
 
 impl TtlIndex {
-    /// Whether it deletes records by a date of theirs other than `purgeAt`: with the record goes its token. By a field that no
-    /// lease has it deletes another program's.
+    /// Whether it deletes records by a date of theirs other than `purgeAt`: with the record goes its token.
+    /// By a field that no lease has it deletes another program's.
     pub(crate) fn is_harmful(&self) -> bool {
         self.field != PURGE_AT && is_ours(&self.field)
     }
@@ -62,8 +62,8 @@ fn is_ours(path: &str) -> bool {
     field == PURGE_AT || projection().contains_key(field)
 }
 
-/// Whether the server may refuse a lease for the sake of this index: one without the field counts as one with null in it, and no
-/// two are alike that name `_id`.
+/// Whether the server may refuse a lease for the sake of this index: one without the field counts as one with
+/// null in it, and no two are alike that name `_id`.
 fn refuses_leases(index: &IndexModel) -> bool {
     let Some(options) = index
         .options
@@ -143,8 +143,9 @@ pub(crate) fn warn_of_expiry_indexes(site: &Site, found: Option<&Indexes>) {
     }
 }
 
-/// Makes the index that removes unused names, where that was asked for and it is not there. Where it cannot be made, or another
-/// one is in its way, which removes them later or not at all, that stops nobody: no lease is in danger, and `examine` tells of it.
+/// Makes the index that removes unused names, where that was asked for and it is not there. Where it cannot
+/// be made, or another one is in its way, which removes them later or not at all, that stops nobody: no lease
+/// is in danger, and `examine` tells of it.
 pub(crate) async fn ensure_purge_index(site: &Site, found: Option<&Indexes>) {
     let is_there = found.is_some_and(|found| found.ttl.iter().any(TtlIndex::is_purging));
     if site.purge_after.is_none() || is_there {
@@ -156,8 +157,8 @@ pub(crate) async fn ensure_purge_index(site: &Site, found: Option<&Indexes>) {
         .options(options)
         .build();
     let create = site.leases.create_index(index).max_time(PURGE_INDEX_TIME_MAX);
-    // By default all members with data must have built it: one that is down would keep it, and whoever waits for it, for ever. (A
-    // standalone server has no members, and does not know the word.)
+    // By default all members with data must have built it: one that is down would keep it, and whoever waits
+    // for it, for ever. (A standalone server has no members, and does not know the word.)
     let create = match site.topology {
         Topology::Standalone => create,
         Topology::ReplicaSet { .. } | Topology::Sharded => create.commit_quorum(CommitQuorum::Majority),

@@ -38,7 +38,8 @@ pub(crate) fn unfit(described: &Document) -> Option<String> {
 }
 
 impl Site {
-    /// Why no lease is safe in the collection, as far as it shows to who may only find something in it. `None` also where it cannot be told.
+    /// Why no lease is safe in the collection, as far as it shows to who may only find something in it.
+    /// `None` also where it cannot be told.
     pub(crate) async fn unfit_as_found(&self) -> Result<Option<String>, StoreError> {
         let find = doc! { "find": self.leases.name(), "filter": { "_id": "" }, "limit": 1 };
         let explain = self

@@ -1,8 +1,8 @@
 //! Tenure's leases and fences on MongoDB.
 //!
 //! [`MongoStore`] keeps leases, one document each, and judges them by the server's clock. [`MongoFence`]
-//! refuses stale terms inside the user's own transactions. Set-up, least privileges, the record's layout, what
-//! is promised and what is not: the `README.md` of this crate.
+//! refuses stale terms inside the user's own transactions. Set-up, least privileges, the record's layout,
+//! what is promised and what is not: the `README.md` of this crate.
 
 mod acquire;
 mod ask;

@@ -1,11 +1,12 @@
 //! By which client a store asks, and what puts another one into its place.
 //!
-//! The driver logs in once for each connection and keeps those that work. The server keeps them too when their user is dropped, and
-//! lets them do nothing; and one that was made anew is another user, whatever its name. A start of the process would log in as that
-//! one, and so does a new client.
+//! The driver logs in once for each connection and keeps those that work. The server keeps them too when
+//! their user is dropped, and lets them do nothing; and one that was made anew is another user, whatever its
+//! name. A start of the process would log in as that one, and so does a new client.
 //!
-//! A login that is refused has the driver close every connection of its client, also those that were let in before, and any request
-//! may need one more connection. So renewals have a client of their own, where no other request does.
+//! A login that is refused has the driver close every connection of its client, also those that were let in
+//! before, and any request may need one more connection. So renewals have a client of their own, where no
+//! other request does.
 
 use crate::heard::Heard;
 use crate::site::{Site, Topology};
@@ -15,7 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A client serves so long at least: a server that lets each one in and then knows nobody is not dialled without end.
+/// A client serves so long at least: a server that lets each one in and then knows nobody is not dialled
+/// without end.
 const CLIENT_SERVES_LEAST: Duration = Duration::from_secs(1);
 
 /// What a store's requests go by.
@@ -87,7 +89,8 @@ impl Lines {
         made.unwrap_or_else(|| Arc::clone(&self.opened))
     }
 
-    /// Has a connection made for the renewals of who asks for a lease, if there is none: when they are due, a login may be refused.
+    /// Has a connection made for the renewals of who asks for a lease, if there is none: when they are due, a
+    /// login may be refused.
     pub(crate) fn dial_for_renewals(self: &Arc<Self>) {
         let site = self.site_of_renewals();
         if self.own.is_none() || !site.identity.is_in_doubt() || self.is_dialling.swap(true, Ordering::SeqCst)
@@ -129,7 +132,8 @@ impl Line {
         Self(Mutex::new(Some(Serving::by(site))))
     }
 
-    /// By the client of now, or where it is to be exchanged, or there is none, a new one. Who is under way by the one before ends there.
+    /// By the client of now, or where it is to be exchanged, or there is none, a new one. Who is under way by
+    /// the one before ends there.
     fn site(&self, opened: &Site, options: &ClientOptions) -> Option<Arc<Site>> {
         let mut serving = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let needs_another = serving.as_ref().is_none_or(Serving::may_be_exchanged);

@@ -18,8 +18,8 @@ impl Site {
         self.in_time(Deed::Read, "the list of leases", read).await
     }
 
-    /// Keys that are no text have no place in the order of names: as many as the last page has room for come last. Where that is
-    /// full, another one follows for them.
+    /// Keys that are no text have no place in the order of names: as many as the last page has room for come
+    /// last. Where that is full, another one follows for them.
     async fn all(&self, page: &Page) -> Result<LeasePage, StoreError> {
         let of_page = of_page(&page.prefix, page.after.as_ref());
         let (mut found, mut next) = self.texts(of_page, page.limit).await?;

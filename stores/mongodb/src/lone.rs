@@ -1,4 +1,5 @@
-//! A member of a replica set that was started without it: its set may have gone on, and has leaders of its own.
+//! A member of a replica set that was started without it: its set may have gone on, and has leaders of its
+//! own.
 
 use crate::fault::{Deed, line, server_code, store_error};
 use crate::identity::{Mark, key};
@@ -10,8 +11,8 @@ use tenure_core::{Fault, StoreError};
 /// The collection of `local` in which each member keeps what its set consists of.
 const CONFIGURATION: &str = "system.replset";
 
-/// Refuses a server that is of no set now, and was a member when the leases in it were taken, as far as this user may see. Who may
-/// not read the server's own data goes by the mark beside the leases.
+/// Refuses a server that is of no set now, and was a member when the leases in it were taken, as far as this
+/// user may see. Who may not read the server's own data goes by the mark beside the leases.
 ///
 /// # Errors
 /// [`Fault::Unsupported`], not applied.

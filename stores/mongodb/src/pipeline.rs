@@ -20,17 +20,18 @@ pub(crate) fn attempt_number(attempt: Attempt) -> i64 {
     i64::try_from(attempt.number()).expect("an attempt is at most 2^63 - 1")
 }
 
-/// The expiry of a lease that is extended now. `$$NOW` is a whole number of milliseconds, the last one that had begun: with one
-/// more, no lease ends before its time.
+/// The expiry of a lease that is extended now. `$$NOW` is a whole number of milliseconds, the last one that
+/// had begun: with one more, no lease ends before its time.
 pub(crate) fn expiry(ttl: Ttl) -> Bson {
     bson!({ "$add": ["$$NOW", ttl_ms(ttl) + 1] })
 }
 
 /// What extends a term that is held.
 ///
-/// `$$NOW` is when the server began with the command. Where somebody keeps a record locked, the command may reach
-/// this one or another of its batch after a later renewal, and must not take back what that one has confirmed.
-/// So the end comes nearer only where a shorter ttl asks for it, or where it is further off than any lease's: the clock was set back.
+/// `$$NOW` is when the server began with the command. Where somebody keeps a record locked, the command may
+/// reach this one or another of its batch after a later renewal, and must not take back what that one has
+/// confirmed. So the end comes nearer only where a shorter ttl asks for it, or where it is further off than
+/// any lease's: the clock was set back.
 pub(crate) fn extension(ttl: Ttl, purge_after: Option<Duration>) -> Document {
     let shortens_nothing = bson!({ "$and": [{ "$lte": ["$ttlMs", ttl_ms(ttl)] }, lasts_no_longer()] });
     let later = bson!({ "$max": ["$expiresAt", expiry(ttl)] });

@@ -76,7 +76,8 @@ fn condition(names: &[String], unused_for_ms: i64) -> Document {
     let wait = bson!({ "$max": [unused_for_ms, { "$multiply": ["$ttlMs", i64::from(PURGE_TTLS_MIN)] }] });
     let since = bson!({ "$subtract": ["$$NOW", wait] });
     let unused = bson!({ "$lte": ["$expiresAt", since.clone()] });
-    // The next token of the name starts from the clock, which may have been set back a little by then, or be another server's.
+    // The next token of the name starts from the clock, which may have been set back a little by then, or be
+    // another server's.
     let rises = bson!({ "$lt": ["$generation", { "$toLong": since }] });
     let names: Vec<Bson> = names.iter().map(|name| name.as_str().into()).collect();
     let mut filter = understood();

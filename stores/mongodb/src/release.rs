@@ -11,12 +11,13 @@ use std::time::Duration;
 use tenure_core::{Fault, Release, Released, StoreError};
 use tokio::task::JoinSet;
 
-/// How many releases of batches are under way at once, of all batches. A batch of updates would be one round trip, but its
-/// counts do not tell which lease was given back, and a read afterwards may find the next holder's term
-/// already. The driver keeps more connections than that; the rest are left for renewals.
+/// How many releases of batches are under way at once, of all batches. A batch of updates would be one round
+/// trip, but its counts do not tell which lease was given back, and a read afterwards may find the next
+/// holder's term already. The driver keeps more connections than that; the rest are left for renewals.
 pub(crate) const RELEASES_AT_ONCE: usize = 8;
 
-/// How long a batch looks for what it has released before: it must not take the time in which it could be released.
+/// How long a batch looks for what it has released before: it must not take the time in which it could be
+/// released.
 const LOOK_TIME_MAX: Duration = Duration::from_millis(250);
 
 /// How long a whole batch of releases may take.
@@ -65,8 +66,8 @@ impl Site {
         answers
     }
 
-    /// The places of those whose release a majority has confirmed: no term takes that back. Whatever cannot be read is
-    /// released by a request of its own, which says why.
+    /// The places of those whose release a majority has confirmed: no term takes that back. Whatever cannot
+    /// be read is released by a request of its own, which says why.
     async fn released_before(&self, requests: &[Release]) -> BTreeSet<usize> {
         let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (place, request) in requests.iter().enumerate() {

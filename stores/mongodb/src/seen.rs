@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tenure_core::LeaseName;
 
-/// Most records that are kept. Of one more, all are forgotten: that costs each of them the common statement once.
+/// Most records that are kept. Of one more, all are forgotten: that costs each of them the common statement
+/// once.
 const RECORDS_MAX: usize = 512;
 
-/// What this store has taken or given back itself, and has reason to believe unchanged. It may be wrong: others write too.
+/// What this store has taken or given back itself, and has reason to believe unchanged. It may be wrong:
+/// others write too.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(Mutex<HashMap<LeaseName, Shown>>);
 

@@ -1,9 +1,9 @@
 //! The short way: to take a lease that this store has given back itself, or to give back what it has taken.
 //!
-//! The common statements check every rule of the record that they find, and decide. That is some 140 expressions, which the
-//! server reads anew with each request. Here the record is mostly as this store has left it: then all is known of it but the
-//! time, and what it becomes is one comparison of the whole away. Of any other record nothing is changed, and the common
-//! statement decides.
+//! The common statements check every rule of the record that they find, and decide. That is some 140
+//! expressions, which the server reads anew with each request. Here the record is mostly as this store has
+//! left it: then all is known of it but the time, and what it becomes is one comparison of the whole away. Of
+//! any other record nothing is changed, and the common statement decides.
 
 use crate::acquire::{Succession, term};
 use crate::pipeline::{literal, purge_at_of};
@@ -52,8 +52,8 @@ pub(crate) fn take(request: &Acquire, seen: Shown, purge_after: Option<Duration>
     Some(change_as_seen(seen, term(request, succession)))
 }
 
-/// Whether a record is of the command that has answered with it. No other leaves this attempt so much time as a new term has: a
-/// grant counts its ttl from when it was asked for, and one of earlier has less.
+/// Whether a record is of the command that has answered with it. No other leaves this attempt so much time as
+/// a new term has: a grant counts its ttl from when it was asked for, and one of earlier has less.
 pub(crate) fn has_taken(request: &Acquire, record: &Record) -> bool {
     record.lease.holder.incarnation == request.candidate.incarnation
         && record.lease.attempt == request.attempt
@@ -72,8 +72,8 @@ pub(crate) fn vacate(request: &Release, seen: Shown, purge_after: Option<Duratio
     Some(change_as_seen(seen, end(purge_at)))
 }
 
-/// Merges `changes` into a record that is as `seen`. A number or a text of another type is equal to the server, and makes it
-/// another record to us.
+/// Merges `changes` into a record that is as `seen`. A number or a text of another type is equal to the
+/// server, and makes it another record to us.
 fn change_as_seen(seen: Shown, changes: Document) -> Vec<Document> {
     let mut kinds = Kinds::default();
     kinds.note("$", &seen.document);

@@ -23,7 +23,8 @@ use tenure_remote::WatchPlaces;
 pub(crate) use tenure_remote::lease_subject as subject;
 use tokio::sync::Semaphore;
 
-/// How long one look whether a majority confirms writes may take; less than connecting, of which it is a part.
+/// How long one look whether a majority confirms writes may take; less than connecting, of which it is a
+/// part.
 const CONFIRMATION_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// What kind of deployment answers.
@@ -58,11 +59,13 @@ pub(crate) struct Site {
     pub(crate) repeats: Repeats,
     pub(crate) database: Database,
     pub(crate) leases: Collection<Document>,
-    /// Whether the URL ties all requests to the one server that it names (`directConnection=true`), whatever that is of its set.
+    /// Whether the URL ties all requests to the one server that it names (`directConnection=true`), whatever
+    /// that is of its set.
     pub(crate) is_tied: bool,
     /// Host, database and collection, for people.
     pub(crate) place: String,
-    /// Those of the URL: the routers of a sharded cluster. None where a client was given, which does not show them.
+    /// Those of the URL: the routers of a sharded cluster. None where a client was given, which does not show
+    /// them.
     pub(crate) hosts: Vec<String>,
     /// `database.collection`.
     pub(crate) namespace: String,
@@ -171,8 +174,9 @@ impl Site {
             .unwrap_or_else(late)
     }
 
-    /// Asks for the very confirmation that every lease has, by an update that matches nothing: the server confirms it no sooner
-    /// than the latest write before it. Who has no majority says so well before whoever waits has given up.
+    /// Asks for the very confirmation that every lease has, by an update that matches nothing: the server
+    /// confirms it no sooner than the latest write before it. Who has no majority says so well before whoever
+    /// waits has given up.
     pub(crate) async fn confirms(&self) -> Result<(), StoreError> {
         let update = self
             .leases
@@ -188,9 +192,10 @@ impl Site {
     }
 
     /// Changes one record by `pipeline`, atomically, and answers with the record as it is then; `None` if
-    /// there is none. One that cannot be understood is left as it is, and is an error. A record that the pipeline leaves as it is costs no write,
-    /// and the majority has confirmed the server's latest write, not that it still leads: such an answer may be as old
-    /// as its last contact with the majority. What it would end is looked at by [`Self::read`] first.
+    /// there is none. One that cannot be understood is left as it is, and is an error. A record that the
+    /// pipeline leaves as it is costs no write, and the majority has confirmed the server's latest write, not
+    /// that it still leads: such an answer may be as old as its last contact with the majority. What it would
+    /// end is looked at by [`Self::read`] first.
     pub(crate) async fn change(
         &self,
         name: &LeaseName,
@@ -211,8 +216,8 @@ impl Site {
             .transpose()
     }
 
-    /// The same for a pipeline that leaves alone whatever is not as it was seen last; `None` also where that cannot be understood. Its holder
-    /// may go by it all the same, and the common statement says so.
+    /// The same for a pipeline that leaves alone whatever is not as it was seen last; `None` also where that
+    /// cannot be understood. Its holder may go by it all the same, and the common statement says so.
     pub(crate) async fn change_as_seen(
         &self,
         name: &LeaseName,

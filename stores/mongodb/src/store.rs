@@ -15,7 +15,8 @@ use tenure_remote::{OwnThread, PurgeRequests, Remote, Requests, lease_purge, lea
 
 /// Most leases that one call renews or releases.
 ///
-/// Not a round thousand: what falls due in a beat is seldom a whole number of batches, and ten calls shall do for ten thousand.
+/// Not a round thousand: what falls due in a beat is seldom a whole number of batches, and ten calls shall do
+/// for ten thousand.
 const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1_250).expect("not zero");
 
 /// Leases in a MongoDB collection.
@@ -30,9 +31,9 @@ pub struct MongoStore(pub(crate) Remote<Lines>);
 impl MongoStore {
     /// Connects by a URL: `mongodb://[user:password@]host[:port][,…][/database][?options]`.
     ///
-    /// The database is the one in the path (not `local`, which a fail-over forgets), else `tenure`. Beside the driver's options it knows
-    /// `collection=` (default `job_leases`) and `purgeAfter=` (as `30d`; default: nothing is ever removed).
-    /// For the rest see [`MongoStoreBuilder`].
+    /// The database is the one in the path (not `local`, which a fail-over forgets), else `tenure`. Beside
+    /// the driver's options it knows `collection=` (default `job_leases`) and `purgeAfter=` (as `30d`;
+    /// default: nothing is ever removed). For the rest see [`MongoStoreBuilder`].
     ///
     /// # Errors
     /// [`StoreError`], not applied, after at most [`MongoStoreBuilder::connect_time_max`]. The message never
@@ -50,9 +51,10 @@ impl MongoStore {
     /// As [`builder`](Self::builder), for locks: in the database `MongoLocks` and the collection
     /// `pessimisticLocks`, unless the URL names others.
     ///
-    /// The records are those of every lease; only the place differs. It is a place of its own: `tenure lock`, and whoever
-    /// connects without the preset, find these locks by `mongodb://host/MongoLocks?collection=pessimisticLocks`, and with
-    /// the URL of the server alone they have others of the same names.
+    /// The records are those of every lease; only the place differs. It is a place of its own: `tenure lock`,
+    /// and whoever connects without the preset, find these locks by
+    /// `mongodb://host/MongoLocks?collection=pessimisticLocks`, and with the URL of the server alone they
+    /// have others of the same names.
     #[must_use]
     pub fn for_locks() -> MongoStoreBuilder {
         MongoStoreBuilder::for_locks()
@@ -62,13 +64,14 @@ impl MongoStore {
     ///
     /// The client's monitors and connections stay on the runtime that made it: if user code blocks that
     /// runtime, renewals wait for it, and a lease may be lost. Each watch keeps one of the client's
-    /// connections busy (`maxPoolSize`, 10 by default): leave some for renewals. The concerns of every request are still
-    /// majority and journal, but its own retries remain: a write that the driver repeats is answered without
-    /// the server's clock, which this store reports as an unknown outcome; the engine's next request with the
-    /// same attempt resolves it. Where the server refuses a write, the outcome is told as unknown, too: the refusal may
-    /// be that of a repetition, and the write whose answer was lost may stand. Nor does the driver show such a store where the client
-    /// leads: members of different replica sets are not refused, a client that is tied to one member does not go on with its set alone,
-    /// and another store that answers later is not told from this one.
+    /// connections busy (`maxPoolSize`, 10 by default): leave some for renewals. The concerns of every
+    /// request are still majority and journal, but its own retries remain: a write that the driver repeats is
+    /// answered without the server's clock, which this store reports as an unknown outcome; the engine's next
+    /// request with the same attempt resolves it. Where the server refuses a write, the outcome is told as
+    /// unknown, too: the refusal may be that of a repetition, and the write whose answer was lost may stand.
+    /// Nor does the driver show such a store where the client leads: members of different replica sets are
+    /// not refused, a client that is tied to one member does not go on with its set alone, and another store
+    /// that answers later is not told from this one.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -128,7 +131,8 @@ impl Requests for Lines {
     }
 
     async fn release(self: &Arc<Self>, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
-        // A batch needs several connections at once, and a login that is refused would end those of the renewals.
+        // A batch needs several connections at once, and a login that is refused would end those of the
+        // renewals.
         let site = match requests {
             [_only] => self.site_of_renewals(),
             _ => self.site(),

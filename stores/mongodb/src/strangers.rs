@@ -1,7 +1,8 @@
 //! Servers of a URL that are not of the replica set that the driver has settled for.
 //!
-//! The driver takes the set of whichever server answers first for the one that is meant, and leaves out whoever is not of it.
-//! So of two processes with the same URL, which names members of two sets, each may lead in a set of its own.
+//! The driver takes the set of whichever server answers first for the one that is meant, and leaves out
+//! whoever is not of it. So of two processes with the same URL, which names members of two sets, each may
+//! lead in a set of its own.
 
 use crate::driver::hosts;
 use mongodb::Client;
@@ -11,12 +12,12 @@ use std::time::Duration;
 use tenure_core::{Fault, StoreError};
 use tokio::task::JoinSet;
 
-/// How long a server may take to tell. One that is down, and that the set does not know by the URL's name, holds up for so long
-/// whoever connects.
+/// How long a server may take to tell. One that is down, and that the set does not know by the URL's name,
+/// holds up for so long whoever connects.
 const LOOK_TIME_MAX: Duration = Duration::from_millis(700);
 
-/// Refuses a URL that names members of different sets. Who answers nothing is not looked at, and nobody is asked whom the set
-/// names as the URL does, as it mostly is.
+/// Refuses a URL that names members of different sets. Who answers nothing is not looked at, and nobody is
+/// asked whom the set names as the URL does, as it mostly is.
 ///
 /// # Errors
 /// [`Fault::Invalid`], not applied.
@@ -50,8 +51,8 @@ pub(crate) async fn refuse_strangers(client: &Client, options: &ClientOptions) -
             Ok(set) if set == name && is_another(client, primary_of(&told, options).await).await => {
                 format!("is of another replica set \"{name}\"")
             }
-            // The driver leaves a server that is of no set, or not of the set that is named, out by itself, and so does every
-            // other process.
+            // The driver leaves a server that is of no set, or not of the set that is named, out by itself,
+            // and so does every other process.
             Ok(_) | Err(_) => continue,
         };
         return Err(StoreError::not_applied(
@@ -67,7 +68,8 @@ pub(crate) async fn refuse_strangers(client: &Client, options: &ClientOptions) -
     Ok(())
 }
 
-/// Whether this process, a primary, is not our primary. Ours is asked afterwards: if there was an election, it is the one.
+/// Whether this process, a primary, is not our primary. Ours is asked afterwards: if there was an election,
+/// it is the one.
 async fn is_another(client: &Client, primary: Option<ObjectId>) -> bool {
     let ours = hello(client).await;
     let ours = ours.as_ref().and_then(process);

@@ -17,8 +17,9 @@ pub(crate) const UNTIE: &str = "remove directConnection=true from the URL";
 
 /// A client of these options that goes on with the set that it meets now.
 ///
-/// Of a server that it is tied to, the driver asks the set's name only if it was told one. A member that is started without its
-/// set, as for maintenance, would go on to renew, and confirm at once, what its set has given to another meanwhile.
+/// Of a server that it is tied to, the driver asks the set's name only if it was told one. A member that is
+/// started without its set, as for maintenance, would go on to renew, and confirm at once, what its set has
+/// given to another meanwhile.
 ///
 /// # Errors
 /// Of whoever does not say what it is.
@@ -51,8 +52,8 @@ pub(crate) async fn hello(client: &Client, place: &str) -> Result<Document, Stor
     told.map_err(|error| store_error(&error, Deed::Read, "connecting", place))
 }
 
-/// Notes whether the URL of a store that was opened, or was not, ties it to one server, and says so. No error: behind a tunnel
-/// there may be no other way.
+/// Notes whether the URL of a store that was opened, or was not, ties it to one server, and says so. No
+/// error: behind a tunnel there may be no other way.
 pub(crate) fn tied(opened: Result<Site, StoreError>, options: &ClientOptions) -> Result<Site, StoreError> {
     if options.direct_connection != Some(true) {
         return opened;
@@ -71,7 +72,8 @@ pub(crate) fn tied(opened: Result<Site, StoreError>, options: &ClientOptions) ->
 }
 
 impl Site {
-    /// Whether only one member of a replica set is ever asked. A server that is alone, or a router, is no member.
+    /// Whether only one member of a replica set is ever asked. A server that is alone, or a router, is no
+    /// member.
     pub(crate) fn is_tied_to_a_member(&self) -> bool {
         self.is_tied && matches!(self.topology, Topology::ReplicaSet { .. })
     }

@@ -1,11 +1,13 @@
-//! What a URL says of TLS: the files that it names for the driver, which opens whatever is there, and passes over what it cannot read.
+//! What a URL says of TLS: the files that it names for the driver, which opens whatever is there, and passes
+//! over what it cannot read.
 
 use crate::url::invalid;
 use mongodb::options::{ClientOptions, Tls};
 use tenure_core::StoreError;
 use tenure_remote::read_certificates;
 
-/// That the server is verified, and each file a plain one with a certificate in it, as that of the client has, too, beside its key.
+/// That the server is verified, and each file a plain one with a certificate in it, as that of the client
+/// has, too, beside its key.
 ///
 /// # Errors
 /// [`Fault::Invalid`](tenure_core::Fault::Invalid): the option, or it with the file and why not.

@@ -1,7 +1,7 @@
 //! Options of a URL that other drivers take and ours does not: it must be told which.
 //!
-//! The driver's own words quote what it has stumbled over, and in a URL that is cut off or not escaped that is the password. A name
-//! from MongoDB's own list is none.
+//! The driver's own words quote what it has stumbled over, and in a URL that is cut off or not escaped that
+//! is the password. A name from MongoDB's own list is none.
 
 use crate::url::{StoreUrl, invalid};
 use mongodb::options::ClientOptions;
@@ -57,8 +57,8 @@ const LISTED: [&str; 46] = [
     "wtimeoutMS",
 ];
 
-/// What to say of a URL that the driver does not read: which of its options it does not take by themselves, or else together; without
-/// any, what every URL needs.
+/// What to say of a URL that the driver does not read: which of its options it does not take by themselves,
+/// or else together; without any, what every URL needs.
 pub(crate) async fn named(url: &str) -> StoreError {
     let Some((address, query)) = url.rsplit_once('?') else {
         return StoreUrl::unreadable();

@@ -74,8 +74,9 @@ impl StoreUrl {
         Ok(parsed)
     }
 
-    /// What to say when the driver cannot read the URL, and none of its options is to blame. Not in its own words: they quote what they stumbled
-    /// over, and where a URL is cut off or not escaped, that is the password.
+    /// What to say when the driver cannot read the URL, and none of its options is to blame. Not in its own
+    /// words: they quote what they stumbled over, and where a URL is cut off or not escaped, that is the
+    /// password.
     pub(crate) fn unreadable() -> StoreError {
         invalid(
             "the MongoDB URL cannot be read: write mongodb://user:password@host:port/database?options, check port and \

@@ -155,8 +155,8 @@ async fn read(site: Arc<Site>, mut stream: ChangeStream<Document>, events: mpsc:
     }
 }
 
-/// One event of the stream; `None` if it is about what no lease is called. What cannot be told apart is a gap: the reader looks
-/// for itself.
+/// One event of the stream; `None` if it is about what no lease is called. What cannot be told apart is a
+/// gap: the reader looks for itself.
 fn translate(event: &Document, place: &str) -> Option<Told> {
     let Ok(operation @ ("insert" | "replace" | "update" | "delete")) = event.get_str("operationType") else {
         return Some(Err(over(place)));

@@ -130,8 +130,8 @@ async fn an_index_that_is_there_is_not_asked_for_again() {
     assert_eq!(asked, []);
 }
 
-/// The server plans each branch of a condition with every index that might serve it: of thousands at once that takes it longer than
-/// anybody waits.
+/// The server plans each branch of a condition with every index that might serve it: of thousands at once
+/// that takes it longer than anybody waits.
 #[tokio::test]
 async fn what_a_bulk_has_not_matched_is_looked_for_in_parts_that_are_bounded() {
     const STATEMENTS: usize = 250;

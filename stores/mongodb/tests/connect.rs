@@ -52,7 +52,8 @@ async fn why_no_server_could_be_asked_is_said() {
             if error.message.contains(why) {
                 break;
             }
-            // The driver learns it within the time for which it looks for a server, unless the machine is slow.
+            // The driver learns it within the time for which it looks for a server, unless the machine is
+            // slow.
             error = refused(&url).await;
         }
         assert_eq!(error.fault, Fault::Unreachable);
@@ -94,7 +95,8 @@ async fn both_sides_of_a_connection_to_mongodb_are_known_by_their_certificates()
     assert!(error.message.contains("name the host"), "{error}");
 }
 
-/// The driver would wait for a writer of the pipe without end, and trust nobody where a file holds no certificate.
+/// The driver would wait for a writer of the pipe without end, and trust nobody where a file holds no
+/// certificate.
 #[tokio::test]
 async fn useless_files_for_tls_are_told_by_their_option() {
     let set = ReplicaSet::shared().await.uri();
@@ -119,8 +121,8 @@ async fn useless_files_for_tls_are_told_by_their_option() {
     }
 }
 
-/// A capped one lost a lease that was held, when it was full, and gave it to another; with a collation `Job` and `job` were
-/// one record.
+/// A capped one lost a lease that was held, when it was full, and gave it to another; with a collation `Job`
+/// and `job` were one record.
 #[tokio::test]
 async fn collection_in_which_two_could_hold_a_lease_is_refused() {
     for (kind, options) in [

@@ -16,8 +16,8 @@ fn of_the_store<T: std::fmt::Debug>(refused: Result<T, FenceError>) -> StoreErro
     }
 }
 
-/// `mongodb://db1,db2,db3/local` is soon written, and its writes are confirmed at once: after an election the next primary would
-/// grant what is held, and admit any term.
+/// `mongodb://db1,db2,db3/local` is soon written, and its writes are confirmed at once: after an election the
+/// next primary would grant what is held, and admit any term.
 #[tokio::test]
 async fn the_database_that_a_fail_over_forgets_is_refused_for_leases_and_marks() {
     let uri = ReplicaSet::shared().await.uri();

@@ -45,8 +45,8 @@ async fn sixteen_candidates_for_a_new_name_have_one_winner_and_no_error() {
     }
 }
 
-/// The clock shows whole milliseconds, and hides how much of this one is over: counted from its begin, a lease would be given to another
-/// up to a millisecond before its ttl is over.
+/// The clock shows whole milliseconds, and hides how much of this one is over: counted from its begin, a
+/// lease would be given to another up to a millisecond before its ttl is over.
 #[tokio::test]
 async fn lease_of_mongodb_counts_from_the_end_of_the_millisecond_that_the_clock_shows() {
     let scratch = scratch().await;
@@ -67,7 +67,8 @@ async fn lasts_since(leases: &Collection<Document>, field: &str) -> i64 {
     moment("expiresAt") - moment(field)
 }
 
-/// As after the clock was set back, or on a primary with another one: no term takes a millisecond alone, so that nothing else shows it.
+/// As after the clock was set back, or on a primary with another one: no term takes a millisecond alone, so
+/// that nothing else shows it.
 #[tokio::test]
 async fn token_of_mongodb_that_is_ahead_of_the_clock_is_followed_by_the_next_number() {
     let scratch = scratch().await;
@@ -255,7 +256,8 @@ async fn batch_of_a_thousand_is_renewed_with_a_verdict_each() {
         token: renewals[7].token,
     };
     assert_eq!(store.ask(&ask).await, Ok(Asked::Noted));
-    // A machine that stalls leaves some of so many without an answer in time; asked again, they have the same one.
+    // A machine that stalls leaves some of so many without an answer in time; asked again, they have the same
+    // one.
     let verdicts = eventually_async(Duration::from_secs(90), "a verdict on each", || async {
         let verdicts = store.renew(&renewals).await;
         verdicts.into_iter().collect::<Result<Vec<_>, _>>()
@@ -299,8 +301,8 @@ async fn collection_and_database_come_from_the_url() {
     );
 }
 
-/// A transaction that somebody leaves open keeps the first statement of a batch waiting, and the server judges the
-/// second by the clock at which the batch arrived.
+/// A transaction that somebody leaves open keeps the first statement of a batch waiting, and the server
+/// judges the second by the clock at which the batch arrived.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_delayed_batch_takes_back_nothing_of_a_later_renewal() {
     in_one_of(

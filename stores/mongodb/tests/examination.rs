@@ -16,7 +16,8 @@ fn of<'a>(findings: &'a [Finding], subject: &str) -> Vec<&'a Finding> {
         .collect()
 }
 
-/// What is found, once this subject is told of so, and only so: on a machine that stands still a server may be silent for a moment.
+/// What is found, once this subject is told of so, and only so: on a machine that stands still a server may
+/// be silent for a moment.
 async fn found(store: &MongoStore, subject: &str, verdict: Verdict) -> Vec<Finding> {
     eventually_async(PATIENCE, subject, || async {
         let findings = store.examine().await.map_err(|error| error.to_string())?;

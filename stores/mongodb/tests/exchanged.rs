@@ -1,4 +1,5 @@
-//! Another server at an address of the URL, since nobody asked last. The URL names one address, and ties to it, as for a tunnel.
+//! Another server at an address of the URL, since nobody asked last. The URL names one address, and ties to
+//! it, as for a tunnel.
 
 use crate::common::{Scratch, persist, renewal, request, seconds};
 use mongodb::Client;
@@ -100,8 +101,8 @@ async fn watch_is_not_begun_at_a_stranger_at_the_address_of_its_mongodb() {
 }
 
 impl Address {
-    /// From now on each new connection leads to the stranger, and the only one that there is goes on to ours: the watch that is
-    /// returned keeps it busy.
+    /// From now on each new connection leads to the stranger, and the only one that there is goes on to ours:
+    /// the watch that is returned keeps it busy.
     async fn lead_new_connections_to_the_stranger(&self, store: &MongoStore) -> Box<dyn Watch> {
         cut(&[&self.proxy]).await;
         let everything = Scope::Prefix(String::new());
@@ -146,7 +147,8 @@ async fn leader_of_two_loses_neither_over_a_new_connection_beside_one_to_its_mon
     }
 }
 
-/// As one whose disk was emptied. It is made no store of ours by who was connected before; who connects now goes by it.
+/// As one whose disk was emptied. It is made no store of ours by who was connected before; who connects now
+/// goes by it.
 #[tokio::test]
 async fn server_without_the_mark_is_given_none_by_who_was_connected_before() {
     let address = Address::with_an_empty_stranger().await;

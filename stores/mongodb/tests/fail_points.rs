@@ -113,7 +113,8 @@ async fn a_batch_that_fails_after_its_first_step_may_have_extended() {
         server.relent().await;
         verdicts.into_iter().for_each(unknown);
     }
-    // What a statement that a validator refuses has not come to is asked for one by one; the others were extended.
+    // What a statement that a validator refuses has not come to is asked for one by one; the others were
+    // extended.
     let leases = scratch.leases().await;
     let database = leases.client().database(&scratch.database);
     let foreign = doc! { "$set": { "foreign": 1 } };
@@ -229,7 +230,8 @@ async fn a_bump_that_another_has_overtaken_leaves_the_stripes_at_the_mark() {
     .await;
 }
 
-/// Whether the one was overtaken: not, where the other came too late for that, or the delay was too long for the one.
+/// Whether the one was overtaken: not, where the other came too late for that, or the delay was too long for
+/// the one.
 async fn is_overtaken_and_leaves_the_stripes() -> bool {
     let server = Refusing::start().await;
     let scratch = Scratch::new(server.set.uri());
@@ -273,7 +275,8 @@ async fn is_overtaken_and_leaves_the_stripes() -> bool {
     true
 }
 
-/// A server that is going down breaks off what it may have written already; one that is no primary has not begun.
+/// A server that is going down breaks off what it may have written already; one that is no primary has not
+/// begun.
 #[tokio::test]
 async fn a_write_that_a_server_breaks_off_may_stand_and_one_that_it_turns_away_does_not() {
     let server = Refusing::start().await;

@@ -173,7 +173,8 @@ async fn set_without_a_majority_confirms_nothing_and_says_so_in_time() {
     );
 }
 
-/// Sets a primary alone that has not noticed it, with a lease that is held; answers with the renewal by another.
+/// Sets a primary alone that has not noticed it, with a lease that is held; answers with the renewal by
+/// another.
 async fn lonely_primary() -> (ReplicaSet, Scratch, MongoStore, Renew) {
     let mut set = ReplicaSet::start(Size::Three).await.expect("a set");
     let scratch = Scratch::new(set.uri());
@@ -187,7 +188,8 @@ async fn lonely_primary() -> (ReplicaSet, Scratch, MongoStore, Renew) {
     (set, scratch, store, wrong)
 }
 
-/// A refusal writes nothing, so the majority does not confirm it: such a primary does not know whether it is so.
+/// A refusal writes nothing, so the majority does not confirm it: such a primary does not know whether it is
+/// so.
 #[tokio::test]
 async fn primary_without_a_majority_ends_no_term() {
     let (_set, _scratch, store, wrong) = lonely_primary().await;

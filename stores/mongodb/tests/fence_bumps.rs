@@ -131,7 +131,8 @@ async fn what_leases_have_left_behind_in_mongodb_says_nothing() {
     what_leases_have_left_behind_says_nothing(&here, &elsewhere, &left).await;
 }
 
-/// Whoever claims or bumps raises the stripes one by one, and waits at the last for an open transaction that has entered by it.
+/// Whoever claims or bumps raises the stripes one by one, and waits at the last for an open transaction that
+/// has entered by it.
 struct LastStripe(ClientSession);
 
 impl LastStripe {

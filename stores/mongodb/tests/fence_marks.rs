@@ -54,7 +54,8 @@ async fn marks_in_mongodb_are_in_the_order_of_their_resources() {
     marks_are_in_the_order_of_their_resources(&fence).await;
 }
 
-/// A plain number of `mongosh` is none, and above the mark no claim raises it: "claim again" would be said for ever.
+/// A plain number of `mongosh` is none, and above the mark no claim raises it: "claim again" would be said
+/// for ever.
 #[tokio::test]
 async fn a_stripe_that_holds_no_token_is_told_by_its_number_with_the_way_out() {
     let scratch = Scratch::new(ReplicaSet::shared().await.uri());

@@ -201,8 +201,8 @@ async fn refusals_are_counted_beside_the_mark() {
     );
 }
 
-/// As of whoever waits for them to be noted before the process ends. With these options, the driver alone notices nothing for ten
-/// minutes.
+/// As of whoever waits for them to be noted before the process ends. With these options, the driver alone
+/// notices nothing for ten minutes.
 #[tokio::test]
 async fn refusals_that_a_silent_server_does_not_take_hold_nobody_up() {
     let patient = "connectTimeoutMS=600000&heartbeatFrequencyMS=600000";

@@ -1,5 +1,6 @@
-//! Many statements at once behind the fence: a bulk, of which some are refused, and those for `Client::bulk_write`. That call needs
-//! MongoDB 8.0: here each of its statements goes by the call that is as old as the server.
+//! Many statements at once behind the fence: a bulk, of which some are refused, and those for
+//! `Client::bulk_write`. That call needs MongoDB 8.0: here each of its statements goes by the call that is as
+//! old as the server.
 
 use crate::common::Scratch;
 use mongodb::bson::{Document, doc};

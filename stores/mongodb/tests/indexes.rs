@@ -101,7 +101,8 @@ async fn index_on_purge_at_that_is_there_stops_nobody() {
     }
 }
 
-/// In a collection that another program keeps records in, too: it deletes none of ours, and is not ours to remove.
+/// In a collection that another program keeps records in, too: it deletes none of ours, and is not ours to
+/// remove.
 #[tokio::test]
 async fn ttl_index_by_a_field_that_no_lease_has_is_left_alone() {
     let at_once = IndexOptions::builder().expire_after(Duration::ZERO).build();
@@ -140,8 +141,8 @@ async fn unique_index_that_refuses_no_lease_is_not_told_of() {
     }
 }
 
-/// By default the server waits until every member has built it: whoever waits for a lease would wait for the member, and leave a build
-/// behind with each try.
+/// By default the server waits until every member has built it: whoever waits for a lease would wait for the
+/// member, and leave a build behind with each try.
 #[tokio::test]
 async fn an_index_that_is_asked_for_while_a_member_is_down_keeps_nobody_out() {
     let mut set = ReplicaSet::start(Size::Three).await.expect("a set");
@@ -155,7 +156,8 @@ async fn an_index_that_is_asked_for_while_a_member_is_down_keeps_nobody_out() {
     persist(&plain, &request("a third", "holder", seconds(60))).await;
 
     let url = scratch.url("purgeAfter=30d");
-    // A machine that stands still may not let a majority build it in time: then the next one who connects asks for it.
+    // A machine that stands still may not let a majority build it in time: then the next one who connects
+    // asks for it.
     let store = eventually_async(PATIENCE, "a store with its index", || async {
         let store = MongoStore::connect(&url)
             .await

@@ -53,12 +53,14 @@ async fn locked_records_of_a_batch_keep_no_other_lease_from_being_extended_in_ti
     let scratch = Scratch::new(ReplicaSet::shared().await.uri());
     let store = scratch.store().await;
     let renewals = many(&store, 90).await;
-    // One in the middle of the first statement, and so many in the second that not all of them go at the same time.
+    // One in the middle of the first statement, and so many in the second that not all of them go at the same
+    // time.
     let mut names = vec!["job/010".to_owned()];
     names.extend((70..85).map(|number| format!("job/{number:03}")));
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut session = locked(&scratch, &names).await;
-    // What one call has not come to, the next one does, since it knows who keeps it waiting; on a loaded machine one of the next.
+    // What one call has not come to, the next one does, since it knows who keeps it waiting; on a loaded
+    // machine one of the next.
     let mut verdicts = Vec::new();
     for _call in 0..6 {
         let renewing = tokio::time::timeout(Duration::from_secs(9), store.renew(&renewals));
@@ -75,8 +77,8 @@ async fn locked_records_of_a_batch_keep_no_other_lease_from_being_extended_in_ti
     assert_eq!(failed(&renewals, &verdicts), Vec::<&str>::new(), "{verdicts:?}");
 }
 
-/// What the server broke off once must not be hurried for ever: here each answer takes longer than a lone renewal is given
-/// beside a batch.
+/// What the server broke off once must not be hurried for ever: here each answer takes longer than a lone
+/// renewal is given beside a batch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_that_was_kept_waiting_once_is_extended_over_a_slow_connection() {
     let (proxy, scratch, store) = proxied().await;

@@ -194,7 +194,8 @@ async fn a_stranger_is_not_asked_by_who_logs_in_anew() {
     assert_eq!(theirs, None, "the stranger was asked");
 }
 
-/// Whoever is connected keeps its connections, says the server; the driver closes them all when one more is refused.
+/// Whoever is connected keeps its connections, says the server; the driver closes them all when one more is
+/// refused.
 #[tokio::test]
 async fn a_login_that_is_refused_keeps_nobody_from_renewing_and_giving_back() {
     let site = Site::new().await;

@@ -17,7 +17,8 @@ fn is_told(error: &StoreError, of: &str) {
     }
 }
 
-/// Its URL names one host, as the set's, and no set: each process that is started then would lead beside the one of the set.
+/// Its URL names one host, as the set's, and no set: each process that is started then would lead beside the
+/// one of the set.
 #[tokio::test]
 async fn a_member_that_stands_alone_is_refused() {
     let mut set = ReplicaSet::start(Size::One).await.expect("a set");
@@ -48,7 +49,8 @@ async fn a_member_that_stands_alone_is_refused() {
     eventually_async(PATIENCE, "its lease", again).await;
 }
 
-/// To who may do no more with the server than the README grants: it knows by the leases alone of what the server was a member.
+/// To who may do no more with the server than the README grants: it knows by the leases alone of what the
+/// server was a member.
 #[tokio::test]
 async fn a_member_that_stands_alone_is_refused_to_the_least_role() {
     let mut set = ReplicaSet::with_auth(Size::One).await.expect("a set");

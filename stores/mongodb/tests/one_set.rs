@@ -6,7 +6,8 @@ use tenure_core::{Fault, Leases};
 use tenure_mongodb::{MongoFence, MongoStore};
 use tenure_testkit::{ReplicaSet, Size, eventually_async};
 
-/// The driver takes whoever answers first for the set that is meant: of two processes each might lead in another.
+/// The driver takes whoever answers first for the set that is meant: of two processes each might lead in
+/// another.
 #[tokio::test]
 async fn servers_of_different_replica_sets_are_refused() {
     let (one, other) = (
@@ -32,7 +33,8 @@ async fn servers_of_different_replica_sets_are_refused() {
     }
 }
 
-/// Why one was refused: a server that a slow machine keeps from telling its set in time is not looked at, so in one of some tries.
+/// Why one was refused: a server that a slow machine keeps from telling its set in time is not looked at, so
+/// in one of some tries.
 async fn refused<E, F: Future<Output = Option<E>>>(what: &str, connecting: impl Fn() -> F) -> E {
     for _try in 0..TRIES_MAX {
         if let Some(error) = connecting().await {

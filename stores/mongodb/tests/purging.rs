@@ -1,4 +1,5 @@
-//! Cleaning up after days, which only records that are made to look old have seen; the rest is in the conformance suite.
+//! Cleaning up after days, which only records that are made to look old have seen; the rest is in the
+//! conformance suite.
 
 use crate::common::{Scratch, giving_back, name, request, seconds, take, with_database};
 use mongodb::bson::{Bson, DateTime, doc};
@@ -155,7 +156,8 @@ async fn a_token_ahead_of_the_clock_and_what_cannot_be_understood_are_kept() {
     );
 }
 
-/// Somebody may take a lease between the look and the removal: here the removal comes once more when it was taken.
+/// Somebody may take a lease between the look and the removal: here the removal comes once more when it was
+/// taken.
 #[tokio::test]
 async fn what_was_taken_since_it_was_looked_at_is_not_removed() {
     let set = ReplicaSet::shared().await;

@@ -1,5 +1,6 @@
-//! The short way: what a store has taken or given back itself it takes, and gives back, without having its rules read anew. It
-//! comes to the same as the common statements, and touches no record that is another by then.
+//! The short way: what a store has taken or given back itself it takes, and gives back, without having its
+//! rules read anew. It comes to the same as the common statements, and touches no record that is another by
+//! then.
 
 use crate::common::{Scratch, give_back, giving_back, granted, name, raw, renewal, request, seconds, take};
 use mongodb::bson::{Bson, DateTime, Document, doc};
@@ -15,8 +16,8 @@ use tenure_core::{
 use tenure_mongodb::MongoStore;
 use tenure_testkit::{ReplicaSet, in_one_of};
 
-/// A store, the collection beneath it, and a holder that has taken "job" with it and given it back, so that the store has the
-/// record in mind.
+/// A store, the collection beneath it, and a holder that has taken "job" with it and given it back, so that
+/// the store has the record in mind.
 struct Given {
     scratch: Scratch,
     store: MongoStore,
@@ -192,7 +193,8 @@ async fn alike(leases: &Collection<Document>, step: usize) {
     assert_eq!(short, common, "step {step}");
 }
 
-/// A record with its times and tokens named by what they are, where they are to be related: all else is compared as it is.
+/// A record with its times and tokens named by what they are, where they are to be related: all else is
+/// compared as it is.
 async fn shape(leases: &Collection<Document>, lease: &str) -> Vec<(String, String)> {
     let record = raw(leases, lease).await.expect("the record");
     let mut known: Vec<(String, Bson)> = Vec::new();

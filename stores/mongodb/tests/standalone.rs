@@ -70,7 +70,8 @@ async fn a_fence_per_document_works_on_a_server_without_replication() {
     assert!(matches!(&stale, Err(FenceError::Stale { .. })), "{stale:?}");
 }
 
-/// As a member that is started without its set's name, for maintenance: a later term may raise the mark meanwhile, where the set goes on.
+/// As a member that is started without its set's name, for maintenance: a later term may raise the mark
+/// meanwhile, where the set goes on.
 #[tokio::test]
 async fn a_fence_of_a_replica_set_does_not_go_by_a_member_that_stands_alone() {
     let (set, alone) = (
@@ -105,7 +106,8 @@ async fn a_fence_of_a_replica_set_does_not_go_by_a_member_that_stands_alone() {
     );
 }
 
-/// No write can get past the fence there, and whoever examines the server is told before the first term writes.
+/// No write can get past the fence there, and whoever examines the server is told before the first term
+/// writes.
 #[tokio::test]
 async fn a_server_without_replication_has_no_transactions_and_the_examination_says_so() {
     let server = Mongod::start().await.expect("a server");

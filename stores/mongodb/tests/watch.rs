@@ -198,7 +198,8 @@ async fn watch_survives_an_election_or_says_that_it_is_over() {
     }
 }
 
-/// The driver opens the stream again where it was. Whatever becomes of that, nothing is passed over without a word.
+/// The driver opens the stream again where it was. Whatever becomes of that, nothing is passed over without a
+/// word.
 #[tokio::test]
 async fn watch_that_was_cut_passes_over_nothing_without_a_word() {
     let (proxy, scratch, store) = proxied().await;
@@ -287,8 +288,8 @@ async fn watches_are_bounded_and_keep_no_renewal_waiting() {
         .expect("room again");
 }
 
-/// As of another program that keeps its locks in the same collection, a thousand times a second: whoever waits for a lease of
-/// ours would look each time.
+/// As of another program that keeps its locks in the same collection, a thousand times a second: whoever
+/// waits for a lease of ours would look each time.
 #[tokio::test]
 async fn records_of_another_program_wake_nobody() {
     let scratch = scratch().await;

@@ -26,13 +26,15 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 impl MysqlStore {
     /// Opens the store of a URL: `mysql://user:password@host:port/database`, or the same with `mariadb://`.
     ///
-    /// It knows the options `ssl-mode=`, `ssl-ca=`, `ssl-cert=` and `ssl-key=`; see the README. The tables must have been [set up](Self::init).
+    /// It knows the options `ssl-mode=`, `ssl-ca=`, `ssl-cert=` and `ssl-key=`; see the README. The tables
+    /// must have been [set up](Self::init).
     ///
     /// # Errors
-    /// [`StoreError`], not applied, after 5 s at most, and without the password: [`Fault::Invalid`] for a URL that cannot
-    /// be read, or whose host has addresses of several stores, [`Fault::Unreachable`] or [`Fault::TimedOut`] if no server answers, [`Fault::Unauthenticated`],
-    /// [`Fault::Forbidden`], [`Fault::ReadOnly`] for a server that takes no writes, [`Fault::Unsupported`] for one that is
-    /// too old or shares its writes with others, and for tables that were not set up or are another program's.
+    /// [`StoreError`], not applied, after 5 s at most, and without the password: [`Fault::Invalid`] for a URL
+    /// that cannot be read, or whose host has addresses of several stores, [`Fault::Unreachable`] or
+    /// [`Fault::TimedOut`] if no server answers, [`Fault::Unauthenticated`], [`Fault::Forbidden`],
+    /// [`Fault::ReadOnly`] for a server that takes no writes, [`Fault::Unsupported`] for one that is too old
+    /// or shares its writes with others, and for tables that were not set up or are another program's.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let url = StoreUrl::parse(url)?;
         Ok(Self(Remote::open(SYSTEM, bounded(url.place(), open(url))).await?))
@@ -71,7 +73,8 @@ pub(crate) async fn open(url: StoreUrl) -> Result<Site, StoreError> {
 }
 
 impl Site {
-    /// Makes sure that the tables are there, and of this version, and that what reads is answered by whom the settings are of.
+    /// Makes sure that the tables are there, and of this version, and that what reads is answered by whom the
+    /// settings are of.
     async fn check_schema(&self, server: &Server) -> Result<(), StoreError> {
         // With the columns of a record, of none: another program's table is found out as well.
         let asked = format!(
@@ -108,8 +111,8 @@ impl Site {
         Ok(())
     }
 
-    /// A proxy may send what reads to a replica, which may lag: looks would be refused one by one, and what was asked of the settings
-    /// would be true of one of the two.
+    /// A proxy may send what reads to a replica, which may lag: looks would be refused one by one, and what
+    /// was asked of the settings would be true of one of the two.
     fn refuse_splitting(&self, server: &Server, row: &Row) -> Result<(), StoreError> {
         if number(row, 1) == Some(0) && text(row, 2) == Some(server.name().as_str()) {
             return Ok(());
@@ -124,8 +127,8 @@ impl Site {
         Err(self.unfit(Fault::ReadOnly, &why))
     }
 
-    /// Makes sure that what is decided is decided in transactions. The set-up makes such tables and no others; a restore from
-    /// elsewhere, or an owner, may have made others of them since.
+    /// Makes sure that what is decided is decided in transactions. The set-up makes such tables and no
+    /// others; a restore from elsewhere, or an owner, may have made others of them since.
     async fn check_engine(&self) -> Result<(), StoreError> {
         let asked = format!(
             "SELECT CAST(TABLE_NAME AS BINARY), CAST(COALESCE(ENGINE, 'none, as of a view') AS BINARY) FROM information_schema.TABLES WHERE TABLE_SCHEMA = \

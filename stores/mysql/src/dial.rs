@@ -23,7 +23,8 @@ const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
 /// Largest answer that is read, in bytes: more than the records of a batch have.
 const PACKET_BYTES_MAX: usize = 64 << 20;
 
-/// What the driver believes of the server's `wait_timeout`, in seconds; only its pool, which is not used, acts on it.
+/// What the driver believes of the server's `wait_timeout`, in seconds; only its pool, which is not used,
+/// acts on it.
 const WAIT_TIMEOUT_S: usize = 28_800;
 
 /// How connections are made.
@@ -93,8 +94,9 @@ impl Dial {
         *lock(&self.answered) = None;
     }
 
-    /// Connects to the first of these addresses at which somebody of the store answers, each within its share of the time. The driver
-    /// would wait at one that is dead, as those of a family that leads nowhere are, until none was left for the others.
+    /// Connects to the first of these addresses at which somebody of the store answers, each within its share
+    /// of the time. The driver would wait at one that is dead, as those of a family that leads nowhere are,
+    /// until none was left for the others.
     pub(crate) async fn open_at(
         &self,
         addresses: &[IpAddr],
@@ -151,8 +153,9 @@ impl Dial {
         greeted(conn).await
     }
 
-    /// Connects, and makes the session ready for the requests of these lanes: who is handed one out has no more to wait for than
-    /// his own answer. What the server refuses of that leaves a session without the short way.
+    /// Connects, and makes the session ready for the requests of these lanes: who is handed one out has no
+    /// more to wait for than his own answer. What the server refuses of that leaves a session without the
+    /// short way.
     ///
     /// # Errors
     /// Not applied: nothing was asked yet.
@@ -177,12 +180,13 @@ impl Dial {
             .db_name(Some(self.url.database.as_str()))
             .ssl_opts(self.encryption(encryption))
             .tcp_keepalive(Some(KEEPALIVE_AFTER))
-            // Each of these would be asked of the server when connecting, and on loopback it would move to its socket.
+            // Each of these would be asked of the server when connecting, and on loopback it would move to
+            // its socket.
             .prefer_socket(false)
             .max_allowed_packet(Some(PACKET_BYTES_MAX))
             .wait_timeout(Some(WAIT_TIMEOUT_S))
-            // Nothing is prepared but by name of the short way, which looks for a pooler before: that may give the next
-            // statement another server connection.
+            // Nothing is prepared but by name of the short way, which looks for a pooler before: that may
+            // give the next statement another server connection.
             .stmt_cache_size(0)
     }
 
@@ -191,7 +195,8 @@ impl Dial {
         if encryption == Encryption::Disabled {
             return None;
         }
-        // The driver takes the provider that the process has chosen, and panics where several are compiled in and none was.
+        // The driver takes the provider that the process has chosen, and panics where several are compiled in
+        // and none was.
         if CryptoProvider::get_default().is_none() {
             let _chosen_meanwhile = ring::default_provider().install_default();
         }

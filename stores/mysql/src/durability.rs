@@ -43,7 +43,8 @@ impl Server {
                  and waiting also while there is no replica",
             );
         }
-        // The one is of a single connection, and off also while whom it follows is away; the other counts those that apply, of all.
+        // The one is of a single connection, and off also while whom it follows is away; the other counts
+        // those that apply, of all.
         let applies = self.is_on("slave_running") || self.number("slaves_running") > Some(0);
         if applies || self.followed > 0 {
             return Durability::FenceOnly(

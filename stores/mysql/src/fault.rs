@@ -27,10 +27,10 @@ pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duratio
     tenure_remote::timed_out(deed, subject, place, allowed, check)
 }
 
-/// Whether the connection is of no use any more: it is broken, or leads to a server that takes no writes, or nobody knows
-/// what became of the statement. A killed procedure runs its handlers or not, by the server and by the moment: without them
-/// its transaction stays open, with the rows that it had locked, and the session's settings as it had changed them. The
-/// connection's end ends both.
+/// Whether the connection is of no use any more: it is broken, or leads to a server that takes no writes, or
+/// nobody knows what became of the statement. A killed procedure runs its handlers or not, by the server and
+/// by the moment: without them its transaction stays open, with the rows that it had locked, and the
+/// session's settings as it had changed them. The connection's end ends both.
 pub(crate) fn ends_connection(error: &Error) -> bool {
     match error {
         Error::Server(answer) => by_answer(answer).1 == Certainty::Unknown || takes_no_writes(answer),
@@ -48,8 +48,8 @@ pub(crate) fn is_refusal(answer: &ServerError) -> bool {
     [STALE, FOREIGN, UNCLAIMED].contains(&answer.state.as_str())
 }
 
-/// Whether a row was changed since the transaction began to read. MariaDB says so from 11.6 on, unless innodb_snapshot_isolation
-/// is off.
+/// Whether a row was changed since the transaction began to read. MariaDB says so from 11.6 on, unless
+/// innodb_snapshot_isolation is off.
 pub(crate) fn has_changed(answer: &ServerError) -> bool {
     answer.code == 1020
 }
@@ -108,8 +108,8 @@ fn by_driver(error: &DriverError) -> (Fault, Certainty, String) {
     }
 }
 
-/// A statement that the server refused changed nothing where the code says so: each is a transaction of its own, and what
-/// fails in it is rolled back before the error is sent. Of the others, nobody knows.
+/// A statement that the server refused changed nothing where the code says so: each is a transaction of its
+/// own, and what fails in it is rolled back before the error is sent. Of the others, nobody knows.
 fn by_answer(answer: &ServerError) -> (Fault, Certainty, String) {
     let told = format!("{} ({})", line(&answer.message), answer.code);
     let refused = |fault, why: String| (fault, Certainty::NotApplied, why);
@@ -174,8 +174,8 @@ fn by_answer(answer: &ServerError) -> (Fault, Certainty, String) {
                  table, as a dump without --single-transaction (LOCK TABLES), FLUSH TABLES WITH READ LOCK and ALTER TABLE do"
             ),
         ),
-        // Two that met, also (1062) at a row that neither had found, or (1020) a record that changed since the transaction began
-        // to read.
+        // Two that met, also (1062) at a row that neither had found, or (1020) a record that changed since
+        // the transaction began to read.
         1020 | 1062 | 1213 | 3572 => refused(Fault::Busy, told),
         1021 | 1114 => refused(Fault::Full, format!("{told}; free space on the server")),
         // Tables, columns or procedures are missing or of other types.

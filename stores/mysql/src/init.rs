@@ -17,22 +17,25 @@ use tenure_remote::{Deed, OwnThread, line};
 const SETUP_TIME_MAX: Duration = Duration::from_secs(30);
 
 impl MysqlStore {
-    /// Makes the tables and procedures of leases and fences in the database of `url`, where they are missing, and replaces
-    /// procedures that an earlier Tenure has made and that were mended since. Repeatable; tables stay, and get the column
-    /// that came later. For the owner of database and procedures: who runs candidates needs less.
+    /// Makes the tables and procedures of leases and fences in the database of `url`, where they are missing,
+    /// and replaces procedures that an earlier Tenure has made and that were mended since. Repeatable; tables
+    /// stay, and get the column that came later. For the owner of database and procedures: who runs
+    /// candidates needs less.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and [`Fault::Forbidden`](tenure_core::Fault::Forbidden) for who may not create them;
-    /// [`Fault::Unsupported`](tenure_core::Fault::Unsupported), with the way out, where there is a procedure to replace in
-    /// MySQL, which cannot. What was made before it failed stays, and is found by the next set-up.
+    /// As [`connect`](Self::connect), and [`Fault::Forbidden`](tenure_core::Fault::Forbidden) for who may not
+    /// create them; [`Fault::Unsupported`](tenure_core::Fault::Unsupported), with the way out, where there is
+    /// a procedure to replace in MySQL, which cannot. What was made before it failed stays, and is found by
+    /// the next set-up.
     pub async fn init(url: &str) -> Result<(), StoreError> {
         let url = StoreUrl::parse(url)?;
         let thread = OwnThread::start(SYSTEM)?;
         thread.run(set_up(url)).await?
     }
 
-    /// The statements that [`init`](Self::init) runs in an empty database, for who wants to read them, or to have them run by
-    /// somebody else with the command-line client. They make what is missing and replace nothing.
+    /// The statements that [`init`](Self::init) runs in an empty database, for who wants to read them, or to
+    /// have them run by somebody else with the command-line client. They make what is missing and replace
+    /// nothing.
     ///
     /// # Errors
     /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read.
@@ -83,8 +86,8 @@ async fn set_up(url: StoreUrl) -> Result<(), StoreError> {
         })
 }
 
-/// To drop a procedure and make it anew would end every campaign that calls it between: a missing one is a set-up that only
-/// a person can mend.
+/// To drop a procedure and make it anew would end every campaign that calls it between: a missing one is a
+/// set-up that only a person can mend.
 fn cannot_replace(procedures: &[&str], place: &str) -> StoreError {
     let message = format!(
         "the set-up at {place}: an earlier Tenure has made {}, which MySQL cannot replace while they are used: stop the \
@@ -94,8 +97,8 @@ fn cannot_replace(procedures: &[&str], place: &str) -> StoreError {
     StoreError::not_applied(Fault::Unsupported, message)
 }
 
-/// What a set-up meets that has other columns is not Tenure's: what is said of it elsewhere, to run the set-up, would lead here
-/// again.
+/// What a set-up meets that has other columns is not Tenure's: what is said of it elsewhere, to run the
+/// set-up, would lead here again.
 fn in_the_way(answer: &ServerError, place: &str) -> StoreError {
     let message = format!(
         "the set-up at {place}: {} ({}); another program has a table of that name there: give the leases a database of their own",

@@ -9,8 +9,8 @@ use tenure_core::{Fault, StoreError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinHandle;
 
-/// How long a connection that has just answered is believed to be there. After that it is asked before it is used: a write
-/// on one that the server has closed would be uncertain for nothing.
+/// How long a connection that has just answered is believed to be there. After that it is asked before it is
+/// used: a write on one that the server has closed would be uncertain for nothing.
 const TRUSTED_FOR: Duration = Duration::from_secs(1);
 
 /// How long it may take to say that it is there.
@@ -23,13 +23,14 @@ pub(crate) enum Sessions {
     WithShortWay,
 }
 
-/// A bounded number of connections for one purpose, each for one request at a time, made when they are needed.
+/// A bounded number of connections for one purpose, each for one request at a time, made when they are
+/// needed.
 pub(crate) struct Lanes {
     sessions: Sessions,
     places: Semaphore,
     idle: Mutex<Vec<Idle>>,
-    /// A dial whose caller gave up. The engine's patience may be shorter than a login takes: a dial that ended with it would
-    /// be begun anew by each caller, and none would ever have a connection.
+    /// A dial whose caller gave up. The engine's patience may be shorter than a login takes: a dial that
+    /// ended with it would be begun anew by each caller, and none would ever have a connection.
     left: Mutex<Option<Dialling>>,
 }
 
@@ -95,8 +96,9 @@ impl Lanes {
         left.await.ok()?.ok()
     }
 
-    /// A new connection: what a dial that another caller has left comes to, or one of the caller's own, whichever is there
-    /// first. The earlier may wait for an answer that was lost; and for the later there may not be the time.
+    /// A new connection: what a dial that another caller has left comes to, or one of the caller's own,
+    /// whichever is there first. The earlier may wait for an answer that was lost; and for the later there
+    /// may not be the time.
     async fn dialled(&self, dial: &Arc<Dial>, what: &str) -> Result<Session, StoreError> {
         let left = lock(&self.left).take();
         let (dial, what, sessions) = (Arc::clone(dial), what.to_owned(), self.sessions);
@@ -182,8 +184,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A request under way. Dropped without an answer, it closes its connection: the other side may be gone without a word, or
-/// its answer may still come.
+/// A request under way. Dropped without an answer, it closes its connection: the other side may be gone
+/// without a word, or its answer may still come.
 pub(crate) struct UnderWay<'a> {
     lanes: &'a Lanes,
     session: Option<Session>,

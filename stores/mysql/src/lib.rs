@@ -1,8 +1,8 @@
 //! Tenure's leases and fences on MySQL and MariaDB.
 //!
-//! [`MysqlStore`] keeps leases, one row each, and judges them by the server's clock. [`MysqlFence`] refuses stale terms
-//! inside the user's own transactions. Set-up, least privileges, the record's layout, what is promised and what is
-//! not: the `README.md` of this crate.
+//! [`MysqlStore`] keeps leases, one row each, and judges them by the server's clock. [`MysqlFence`] refuses
+//! stale terms inside the user's own transactions. Set-up, least privileges, the record's layout, what is
+//! promised and what is not: the `README.md` of this crate.
 
 mod acquire;
 mod connect;

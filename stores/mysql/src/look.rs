@@ -11,7 +11,8 @@ use tenure_remote::Deed;
 /// Where what was asked for begins in a row of [`Site::ask_now`].
 pub(crate) const FOUND_AT: usize = 2;
 
-/// Whether the server takes no writes, whether the session commits by itself, and the moment: what [`Site::ask_now`] looks at.
+/// Whether the server takes no writes, whether the session commits by itself, and the moment: what
+/// [`Site::ask_now`] looks at.
 pub(crate) fn server() -> String {
     format!("SELECT {TAKES_NO_WRITES} AS replica, @@SESSION.autocommit AS alone, {NOW_US} AS moment")
 }
@@ -71,8 +72,8 @@ impl Site {
         let limit = usize::from(limit);
         let after = after.map_or("", Cursor::as_text);
         let (text, characters) = (literal(prefix), prefix.chars().count());
-        // The comparison of texts ignores spaces at their ends, that of bytes does not. One more than asked for tells whether
-        // there is a next page.
+        // The comparison of texts ignores spaces at their ends, that of bytes does not. One more than asked
+        // for tells whether there is a next page.
         let condition = format!(
             "WHERE name >= {text} AND CAST(LEFT(name, {characters}) AS BINARY) = CAST({text} AS BINARY) AND name > \
              {}{condition} ORDER BY name LIMIT {}",
@@ -111,11 +112,12 @@ impl Site {
         Ok(rows)
     }
 
-    /// The rows of a question that is answered as it is now: each begins with what [`server`] tells, and there is always one, so
-    /// that a replica is noticed where nothing is found, too.
+    /// The rows of a question that is answered as it is now: each begins with what [`server`] tells, and
+    /// there is always one, so that a replica is noticed where nothing is found, too.
     ///
     /// # Errors
-    /// A replica's answer may be old, and is none; neither is one from a transaction that began some time ago.
+    /// A replica's answer may be old, and is none; neither is one from a transaction that began some time
+    /// ago.
     pub(crate) async fn ask_now(&self, subject: &str, statement: &str) -> Result<Vec<Row>, StoreError> {
         let rows = self.ask(Deed::Read, subject, statement).await?;
         if rows.iter().any(|row| number(row, 0) != Some(0)) {

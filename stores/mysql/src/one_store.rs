@@ -1,4 +1,5 @@
-//! The one store that is asked, which a fail-over carries along: each other would have leaders and marks of its own.
+//! The one store that is asked, which a fail-over carries along: each other would have leaders and marks of
+//! its own.
 
 use crate::dial::Dial;
 use crate::fault::store_error;
@@ -26,13 +27,14 @@ const ITSELF: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid
 
 const WAY_OUT: &str = "have the name in the MySQL URL lead to one primary alone";
 
-/// The number of the store that was connected to first. It is in a table of the store's own, so that replicas and what is restored
-/// from a backup have it as well, and not another server that was set up by itself.
+/// The number of the store that was connected to first. It is in a table of the store's own, so that replicas
+/// and what is restored from a backup have it as well, and not another server that was set up by itself.
 #[derive(Default)]
 pub(crate) struct OneStore(OnceLock<i64>);
 
 impl OneStore {
-    /// Whether an address may be asked, which is known from the first on that tells a number. Why not, otherwise.
+    /// Whether an address may be asked, which is known from the first on that tells a number. Why not,
+    /// otherwise.
     pub(crate) fn check(&self, address: IpAddr, told: Option<i64>) -> Result<(), String> {
         let ours = match told {
             Some(theirs) => Some(*self.0.get_or_init(|| theirs)),
@@ -125,7 +127,8 @@ impl Dial {
     }
 
     /// # Errors
-    /// [`Fault::Invalid`]: addresses of the host lead to different stores, or to several servers that take writes. Not applied.
+    /// [`Fault::Invalid`]: addresses of the host lead to different stores, or to several servers that take
+    /// writes. Not applied.
     pub(crate) async fn refuse_division(&self) -> Result<(), StoreError> {
         let addresses = self.addresses("connecting").await?;
         if addresses.len() < 2 {
@@ -191,7 +194,8 @@ mod tests {
         Dial::new(url, Duration::from_secs(30))
     }
 
-    /// A name may lead to a server and to what was to come in its place: both answer, and each would have a leader.
+    /// A name may lead to a server and to what was to come in its place: both answer, and each would have a
+    /// leader.
     #[tokio::test]
     async fn addresses_of_mysql_of_two_stores_or_of_two_that_take_writes_are_refused() {
         let (ours, other) = (Mariadb::start().await, Mariadb::start().await);

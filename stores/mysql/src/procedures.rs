@@ -14,7 +14,8 @@ pub(crate) struct Procedure {
 }
 
 impl Procedure {
-    /// The statement that puts it in place of another, without a moment in which there is none: MariaDB's. MySQL has none.
+    /// The statement that puts it in place of another, without a moment in which there is none: MariaDB's.
+    /// MySQL has none.
     pub(crate) fn replace(&self) -> String {
         let [missing, any] = ["CREATE PROCEDURE IF NOT EXISTS", "CREATE OR REPLACE PROCEDURE"];
         self.create.replacen(missing, any, 1)
@@ -64,7 +65,8 @@ impl Site {
     }
 }
 
-/// What a text says without its comments and its white space: the command-line client leaves comments out of what is printed.
+/// What a text says without its comments and its white space: the command-line client leaves comments out of
+/// what is printed.
 fn words(body: &str) -> Vec<&str> {
     let code = body.lines().map(|line| line.split("-- ").next().unwrap_or(line));
     code.flat_map(str::split_whitespace).collect()

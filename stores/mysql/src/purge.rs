@@ -41,9 +41,10 @@ impl Site {
             Purging::OnlyLooks => 0,
             Purging::Removes if unused.is_empty() => 0,
             Purging::Removes => {
-                // Once more with the condition, as somebody may have taken one since it was read; and past those that somebody
-                // keeps locked: a wait for one would keep locked what was found before it. Neither server has a removal that
-                // passes by, so they are found apart, which the limit ensures.
+                // Once more with the condition, as somebody may have taken one since it was read; and past
+                // those that somebody keeps locked: a wait for one would keep locked what was found before
+                // it. Neither server has a removal that passes by, so they are found apart, which the limit
+                // ensures.
                 let statement = format!(
                     "DELETE gone FROM (SELECT name FROM tenure_leases FORCE INDEX (PRIMARY) {condition} {ALL_ROWS} FOR UPDATE \
                      SKIP LOCKED) idle STRAIGHT_JOIN tenure_leases gone FORCE INDEX (PRIMARY) ON gone.name = idle.name"
@@ -62,9 +63,9 @@ impl Site {
     }
 }
 
-/// Of these names, as literals, the records that nobody uses. A released record's `expires_us` is when it ended, so that one
-/// comparison serves both; and the next token of the name starts from the clock. By a clock that may be as old as the statement that
-/// takes the name next: so the token must be as far behind.
+/// Of these names, as literals, the records that nobody uses. A released record's `expires_us` is when it
+/// ended, so that one comparison serves both; and the next token of the name starts from the clock. By a
+/// clock that may be as old as the statement that takes the name next: so the token must be as far behind.
 fn condition(names: &[String], unused_for_ms: i64) -> String {
     let (asked_us, ttls) = (unused_for_ms * 1000, u64::from(PURGE_TTLS_MIN) * 1000);
     let unused_since = format!("{NOW_US} - GREATEST({asked_us}, ttl_ms * {ttls})");

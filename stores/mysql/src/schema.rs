@@ -3,8 +3,8 @@
 use crate::procedures::Procedure;
 use tenure_core::{FencingToken, Ttl};
 
-/// The set-up that this store needs; another is refused. It is part of the procedures' names, so that a set-up never
-/// replaces what others need as it is: within a version a procedure is only mended.
+/// The set-up that this store needs; another is refused. It is part of the procedures' names, so that a
+/// set-up never replaces what others need as it is: within a version a procedure is only mended.
 pub(crate) const VERSION: i32 = 1;
 
 /// The states of SQL by which the procedures refuse.
@@ -16,27 +16,29 @@ pub(crate) const BUSY: &str = "TN009";
 /// The server takes no writes.
 pub(crate) const READ_ONLY: &str = "TN010";
 
-/// Tells the procedure that is called next, in the same session, that the leases are in another store; one of a set-up from
-/// before it does not hear it.
+/// Tells the procedure that is called next, in the same session, that the leases are in another store; one of
+/// a set-up from before it does not hear it.
 pub(crate) const LEASES_ELSEWHERE: &str = "SET @tenure_lease_store = 'elsewhere'";
 
 /// How long one request waits for a row at most, in seconds.
 const LOCK_WAIT_S: u32 = 2;
 
-/// Whoever has written to a guarded table uses it and the procedure of its triggers until the transaction ends, and while a
-/// change of either waits for that, nobody else can begin to use it: the server would go on waiting for a day.
+/// Whoever has written to a guarded table uses it and the procedure of its triggers until the transaction
+/// ends, and while a change of either waits for that, nobody else can begin to use it: the server would go on
+/// waiting for a day.
 pub(crate) const WAIT_SHORTLY: &str = "SET SESSION lock_wait_timeout = 2";
 
-/// How long a claim waits for the transactions that have entered, in seconds. A server that looks only once a second who has waited
-/// long enough, as MySQL does, must still refuse it well before the store gives it up: then nobody would know whether it was made.
+/// How long a claim waits for the transactions that have entered, in seconds. A server that looks only once a
+/// second who has waited long enough, as MySQL does, must still refuse it well before the store gives it up:
+/// then nobody would know whether it was made.
 const CLAIM_WAIT_S: u32 = 3;
 
-/// How often a procedure that waits looks at its rows, in microseconds: what a hand-over waits for at most, and on average half
-/// of it.
+/// How often a procedure that waits looks at its rows, in microseconds: what a hand-over waits for at most,
+/// and on average half of it.
 const LOOK_EVERY_US: u32 = 20_000;
 
-/// The same at first, and later the share of the time waited: where a change comes soon, it is noticed soon, by some twenty looks
-/// more for each.
+/// The same at first, and later the share of the time waited: where a change comes soon, it is noticed soon,
+/// by some twenty looks more for each.
 const LOOK_FIRST_US: u32 = 2_000;
 const WAITED_SHARE: u32 = 8;
 
@@ -46,7 +48,8 @@ const LOOK_AT_END_EVERY_US: u32 = 2_000;
 /// How long a holder may take to end its work, in microseconds, before it is looked at like any other.
 const ENDING_US: u32 = 10_000_000;
 
-/// A look that took long is followed by a pause of so many times that, so that many rows do not keep the server busy.
+/// A look that took long is followed by a pause of so many times that, so that many rows do not keep the
+/// server busy.
 const IDLE_SHARE: u32 = 10;
 
 /// Longest pause between two looks, in microseconds.
@@ -68,48 +71,53 @@ const PARTS: [&str; 12] = [
     include_str!("sql/admit.sql"),
 ];
 
-/// What an earlier set-up lacks: several statements that are sent as one, as the servers have no one that both know.
+/// What an earlier set-up lacks: several statements that are sent as one, as the servers have no one that
+/// both know.
 const LATER: &str = include_str!("sql/later.sql");
 
 const SETUP: &str = include_str!("sql/setup.sql");
 
-/// Gives the tables a number, by which whoever is connected tells a server that has others: a second row, of which an earlier Tenure
-/// knows nothing. Put together first, so that a log of statements has it as well, and not how it was come by.
+/// Gives the tables a number, by which whoever is connected tells a server that has others: a second row, of
+/// which an earlier Tenure knows nothing. Put together first, so that a log of statements has it as well, and
+/// not how it was come by.
 const STORE_NUMBER: &str = "SET @tenure_store = 1 + CAST(CONV(LEFT(SHA2(CONCAT(UUID(), RAND()), 256), 8), 16, 10) AS UNSIGNED) % 2147483647; \
      INSERT INTO tenure_setup (one, version) VALUES (2, @tenure_store) ON DUPLICATE KEY UPDATE version = version";
 
-/// The server's clock in microseconds since 1970. Of UTC and not of `NOW`, which a session's time zone changes. As a
-/// statement of its own in a procedure it is of the moment at which that statement begins.
+/// The server's clock in microseconds since 1970. Of UTC and not of `NOW`, which a session's time zone
+/// changes. As a statement of its own in a procedure it is of the moment at which that statement begins.
 pub(crate) const NOW_US: &str =
     "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', UTC_TIMESTAMP(6))";
 
 /// Whether the server is set to take no writes. By its name, as newer ones know several words for it.
 pub(crate) const TAKES_NO_WRITES: &str = "CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF')";
 
-/// What a statement shows of a record `lease` at the moment `moment`. Texts as their bytes: others would be translated into
-/// the character set that the session wants answers in, which may lack their letters.
+/// What a statement shows of a record `lease` at the moment `moment`. Texts as their bytes: others would be
+/// translated into the character set that the session wants answers in, which may lack their letters.
 pub(crate) const RECORD: &str = "CAST(lease.name AS BINARY), CAST(lease.owner AS BINARY), CAST(lease.incarnation AS BINARY), lease.token, lease.attempt, lease.terms, lease.ttl_ms, \
      lease.released_us IS NOT NULL, lease.step_down_us IS NOT NULL, lease.expires_us - moment, moment - lease.acquired_us, \
      moment - COALESCE(lease.renewed_us, lease.acquired_us), CAST(lease.note AS BINARY), CAST(lease.previous_owner AS BINARY), \
      lease.previous_token, CAST(lease.previous_end AS BINARY), lease.acquired_us - lease.previous_us";
 
-/// The end of a statement that answers with all that it finds: without it, the session's `sql_select_limit` cuts it short.
+/// The end of a statement that answers with all that it finds: without it, the session's `sql_select_limit`
+/// cuts it short.
 pub(crate) const ALL_ROWS: &str = "LIMIT 18446744073709551615";
 
 /// The terms of a batch, row by row.
 const TERMS: &str = "JSON_TABLE(asked, '$[*]' COLUMNS (place FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', \
      incarnation VARCHAR(32) PATH '$[1]', token BIGINT PATH '$[2]', attempt BIGINT PATH '$[3]', ttl_ms BIGINT PATH '$[4]'))";
 
-/// The same for a statement that locks what it joins them to: MySQL takes a `JSON_TABLE` beside the locked table for one that is
-/// to be locked as well, twice, and refuses (3569). A limit keeps the servers from merging it into the statement.
+/// The same for a statement that locks what it joins them to: MySQL takes a `JSON_TABLE` beside the locked
+/// table for one that is to be locked as well, twice, and refuses (3569). A limit keeps the servers from
+/// merging it into the statement.
 fn terms_apart() -> String {
     format!("(SELECT place, name FROM {TERMS} every {ALL_ROWS})")
 }
 
-/// Lets a procedure that reads and writes see what is committed now, and lock nothing beside the rows that it names,
-/// whatever the session's isolation is. Each end is spelt out (`AND NO CHAIN NO RELEASE`), as a session's `completion_type` may
-/// begin the next transaction by itself, or close the connection. And one is ended first: a session that does not commit by
-/// itself may have one open, whose isolation cannot be set any more.
+/// Lets a procedure that reads and writes see what is committed now, and lock nothing beside the rows that it
+/// names, whatever the session's isolation is. Each end is spelt out (`AND NO CHAIN NO RELEASE`), as a
+/// session's `completion_type` may begin the next transaction by itself, or close the connection. And one is
+/// ended first: a session that does not commit by itself may have one open, whose isolation cannot be set any
+/// more.
 const BEGIN: &str =
     "COMMIT AND NO CHAIN NO RELEASE; SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION;";
 
@@ -180,17 +188,18 @@ pub(crate) fn call(procedure: &str, literals: &[String]) -> String {
 /// The columns that [`understood`] looks at.
 const COLUMNS: [&str; 2] = ["token", "previous_token"];
 
-/// Whether a record is one to its holder, beyond what the table's own rules say: what has no place in the record's
-/// ([`decode`](crate::record::decode)) would keep everybody out for good.
+/// Whether a record is one to its holder, beyond what the table's own rules say: what has no place in the
+/// record's ([`decode`](crate::record::decode)) would keep everybody out for good.
 ///
-/// Whoever holds it puts its expiry right, and all others change nothing of what is held, but for a wish, which
-/// [`lasts_no_longer`] is for.
+/// Whoever holds it puts its expiry right, and all others change nothing of what is held, but for a wish,
+/// which [`lasts_no_longer`] is for.
 fn understood(columns: [impl std::fmt::Display; 2]) -> String {
     let ([token, previous], token_max) = (columns, FencingToken::MAX);
     format!("({token} <= {token_max} AND COALESCE({previous}, 1) <= {token_max})")
 }
 
-/// Whether what is held, as a procedure has read it, lasts no longer than a lease can: otherwise it is none to others.
+/// Whether what is held, as a procedure has read it, lasts no longer than a lease can: otherwise it is none
+/// to others.
 fn lasts_no_longer() -> String {
     let beyond_ms = Ttl::BEYOND_MAX.as_millis();
     format!("l_expires <= moment + (l_ttl + {beyond_ms}) * 1000")
@@ -267,8 +276,8 @@ pub(crate) fn code(part: &str) -> String {
     lines.collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
-/// The rules of `LeaseName` and its like, for a column. MySQL and MariaDB have different regular expressions; these mean the
-/// same to both.
+/// The rules of `LeaseName` and its like, for a column. MySQL and MariaDB have different regular expressions;
+/// these mean the same to both.
 fn fits(column: &str, bytes_max: u32) -> String {
     const WHITE: &str = r"\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}";
     format!(
@@ -276,8 +285,8 @@ fn fits(column: &str, bytes_max: u32) -> String {
     )
 }
 
-/// A text as a literal of MySQL's, whatever it holds: in hexadecimal, so that neither quotes nor backslashes nor the
-/// session's character set can change it.
+/// A text as a literal of MySQL's, whatever it holds: in hexadecimal, so that neither quotes nor backslashes
+/// nor the session's character set can change it.
 pub(crate) fn literal(text: &str) -> String {
     use std::fmt::Write as _;
     let mut literal = String::with_capacity(12 + 2 * text.len());

@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use tenure_core::{Fault, StoreError};
 use tenure_remote::Deed;
 
-/// Oldest servers that have all that the statements use: checks, `SKIP LOCKED`, `JSON_TABLE`, and procedures that are
-/// created only where they are missing.
+/// Oldest servers that have all that the statements use: checks, `SKIP LOCKED`, `JSON_TABLE`, and procedures
+/// that are created only where they are missing.
 const MYSQL_MIN: (u16, u16, u16) = (8, 0, 29);
 pub(crate) const MARIADB_MIN: (u16, u16, u16) = (10, 6, 0);
 
-/// What is asked of a server; none of it needs a privilege. Names that a server does not know are not answered.
+/// What is asked of a server; none of it needs a privilege. Names that a server does not know are not
+/// answered.
 const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', 'innodb_read_only', 'autocommit', \
      'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'innodb_flush_method', 'log_bin', 'sync_binlog', 'binlog_format', \
      'hostname', 'port', 'server_id', \
@@ -23,24 +24,25 @@ const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version',
 const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slave_running', 'Slaves_running', \
      'Innodb_redo_log_enabled', 'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', \
      'Rpl_semi_sync_source_clients')";
-/// Replicas that read the binary log; and, not zero for whoever has the privilege `PROCESS`, without which MySQL shows none: then
-/// sessions of others are seen, or the privilege itself: the role's own, as whoever may read `mysql.*` sees everybody's.
+/// Replicas that read the binary log; and, not zero for whoever has the privilege `PROCESS`, without which
+/// MySQL shows none: then sessions of others are seen, or the privilege itself: the role's own, as whoever
+/// may read `mysql.*` sees everybody's.
 const REPLICAS: &str = "SELECT COUNT(IF(shown.COMMAND LIKE 'Binlog Dump%', 1, NULL)), \
      COUNT(IF(shown.USER <> SUBSTRING_INDEX(USER(), '@', 1), 1, NULL)) \
      + (SELECT COUNT(*) FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'PROCESS' AND GRANTEE = CONCAT('''', \
      REPLACE(LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1), \
      '''', ''''''), '''@''', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')) \
      FROM information_schema.PROCESSLIST shown";
-/// Servers that a newer MySQL follows, which has no status that says so: of a group, its members are no such. Seen by who may
-/// read the table.
+/// Servers that a newer MySQL follows, which has no status that says so: of a group, its members are no such.
+/// Seen by who may read the table.
 const FOLLOWED: &str = "SELECT COUNT(*) FROM performance_schema.replication_connection_status \
      WHERE SERVICE_STATE <> 'OFF' AND CHANNEL_NAME NOT LIKE 'group\\_replication\\_%'";
 /// What a server is in its group; nothing where it is in none. Seen by who may read the table.
 const MEMBER: &str = "SELECT MAX(IF(MEMBER_ID = @@GLOBAL.server_uuid, CONCAT(MEMBER_STATE, ' ', MEMBER_ROLE), NULL)) \
      FROM performance_schema.replication_group_members";
 
-/// Levels of `group_replication_consistency` at which a new primary takes nothing before it has applied all that the one before
-/// it has confirmed. Of those that Oracle's manual names, all but `EVENTUAL`.
+/// Levels of `group_replication_consistency` at which a new primary takes nothing before it has applied all
+/// that the one before it has confirmed. Of those that Oracle's manual names, all but `EVENTUAL`.
 const WAITS_FOR_BACKLOG: [&str; 4] = [
     "BEFORE_ON_PRIMARY_FAILOVER",
     "BEFORE",
@@ -191,7 +193,8 @@ impl Server {
                        BEFORE_ON_PRIMARY_FAILOVER on every server of the group";
             return Some((Fault::Unsupported, why.to_owned()));
         }
-        // As after a crash, where it does not begin by itself: it takes writes, and the others may have a primary of their own.
+        // As after a crash, where it does not begin by itself: it takes writes, and the others may have a
+        // primary of their own.
         if let Some(member) = self
             .member
             .as_deref()

@@ -1,8 +1,10 @@
-//! The short way: the two commonest requests, to take a lease that is free and to give one back, as one prepared statement each,
-//! which takes half the time of the procedure. It is MariaDB's alone: MySQL has no words that bound a statement's wait
-//! for a row without leaving that in the session, and none that answer with the row that was written.
+//! The short way: the two commonest requests, to take a lease that is free and to give one back, as one
+//! prepared statement each, which takes half the time of the procedure. It is MariaDB's alone: MySQL has no
+//! words that bound a statement's wait for a row without leaving that in the session, and none that answer
+//! with the row that was written.
 //!
-//! What such a statement has done it proves; whatever else it meets it leaves as it is, and the procedure decides.
+//! What such a statement has done it proves; whatever else it meets it leaves as it is, and the procedure
+//! decides.
 
 use crate::fault::{ends_connection, is_going};
 use crate::schema::{VERSION, code, filled};
@@ -10,17 +12,19 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Params, Row, Statement, Value};
 use tenure_core::{Acquire, Release};
 
-/// What the procedures settle by themselves, each in its call, and a prepared statement cannot, is asked once: nobody else
-/// changes this session. Where the server's number of it is not the one that it was greeted with, somebody stands between, who
-/// may give the next statement another session. A binary log of statements would have a replica judge by its own settings.
+/// What the procedures settle by themselves, each in its call, and a prepared statement cannot, is asked
+/// once: nobody else changes this session. Where the server's number of it is not the one that it was greeted
+/// with, somebody stands between, who may give the next statement another session. A binary log of statements
+/// would have a replica judge by its own settings.
 pub(crate) const FIT: &str = "@@SESSION.autocommit = 1 AND @@in_transaction = 0 AND @@SESSION.character_set_client = 'utf8mb4' \
      AND @@SESSION.character_set_connection = 'utf8mb4' AND (@@GLOBAL.log_bin = 0 OR @@SESSION.binlog_format <> 'STATEMENT') \
      AND FIND_IN_SET('STRICT_TRANS_TABLES', @@SESSION.sql_mode) > 0 \
      AND FIND_IN_SET('EMPTY_STRING_IS_NULL', @@SESSION.sql_mode) = 0 \
      AND FIND_IN_SET('SIMULTANEOUS_ASSIGNMENT', @@SESSION.sql_mode) = 0 AND CONNECTION_ID() = ";
 
-/// What a server answers to a null where there may be none, by which the statement that takes a lease says that it does not;
-/// and where it does not know, or would have to make anew, what was prepared. None of these changes anything.
+/// What a server answers to a null where there may be none, by which the statement that takes a lease says
+/// that it does not; and where it does not know, or would have to make anew, what was prepared. None of these
+/// changes anything.
 const REFUSALS: [u16; 3] = [1048, 1243, 1615];
 
 /// Both statements, for who measures what they cost by themselves: no part of the API.
@@ -85,8 +89,8 @@ pub(crate) enum ShortWay {
 }
 
 impl ShortWay {
-    /// Prepares the statements in a session that is [fit](FIT) for them. Whatever the server refuses of that, as it keeps no more
-    /// statements or the role may not write, the procedures will tell if it is wrong.
+    /// Prepares the statements in a session that is [fit](FIT) for them. Whatever the server refuses of that,
+    /// as it keeps no more statements or the role may not write, the procedures will tell if it is wrong.
     ///
     /// # Errors
     /// The connection is of no use.

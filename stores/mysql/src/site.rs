@@ -15,15 +15,17 @@ use tenure_core::{Durability, Fault, StoreError, WatchSource};
 pub(crate) use tenure_remote::lease_subject as subject;
 use tenure_remote::{Deed, WatchPlaces};
 
-/// Connections for everything but renewals, and as many for claims: one that waits for a row or for the disk holds up nothing but itself.
+/// Connections for everything but renewals, and as many for claims: one that waits for a row or for the disk
+/// holds up nothing but itself.
 const REQUEST_LANES: usize = 6;
 
-/// Connections for renewals alone, so that nothing else can make one wait; two, so that a batch that waits for a row does
-/// not hold up the next.
+/// Connections for renewals alone, so that nothing else can make one wait; two, so that a batch that waits
+/// for a row does not hold up the next.
 const RENEWAL_LANES: usize = 2;
 
-/// A refusal of `sql_safe_updates`, before anything was changed: MariaDB takes a batch, which finds rows by a list, for a change
-/// without a key. Few servers have it on for everybody, so it costs no round trip of each new session's.
+/// A refusal of `sql_safe_updates`, before anything was changed: MariaDB takes a batch, which finds rows by a
+/// list, for a change without a key. Few servers have it on for everybody, so it costs no round trip of each
+/// new session's.
 const WITHOUT_A_KEY: u16 = 1175;
 
 const ALLOW_CHANGES_WITHOUT_A_KEY: &str = "SET SESSION sql_safe_updates = OFF";
@@ -85,8 +87,8 @@ impl Site {
         Ok(answer.changed)
     }
 
-    /// A write that has a short way: by that, where it proves what it has done, else by this statement. Both on one connection,
-    /// and within the time of one.
+    /// A write that has a short way: by that, where it proves what it has done, else by this statement. Both
+    /// on one connection, and within the time of one.
     pub(crate) async fn ask_shortly(
         &self,
         subject: &str,

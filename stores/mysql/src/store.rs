@@ -11,14 +11,16 @@ use tenure_remote::{OwnThread, PurgeRequests, Remote, Requests, lease_purge, lea
 
 /// Most leases of one call: one statement renews or releases them all.
 ///
-/// Not a round thousand: what falls due in a beat is seldom a whole number of batches, and ten calls shall do for ten thousand.
+/// Not a round thousand: what falls due in a beat is seldom a whole number of batches, and ten calls shall do
+/// for ten thousand.
 const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1_250).expect("not zero");
 
 /// Leases in a MySQL or MariaDB database, one row each, judged by the server's clock.
 ///
-/// Its connections live on a thread of the store's own, so that a blocked runtime of the user's starves no renewal, and
-/// renewals have two that nothing else uses. Every request is one statement, and one transaction, or two of which the first has
-/// changed nothing. Nothing is kept in a session where a pooler stands between.
+/// Its connections live on a thread of the store's own, so that a blocked runtime of the user's starves no
+/// renewal, and renewals have two that nothing else uses. Every request is one statement, and one
+/// transaction, or two of which the first has changed nothing. Nothing is kept in a session where a pooler
+/// stands between.
 pub struct MysqlStore(pub(crate) Remote<Site>);
 
 impl fmt::Debug for MysqlStore {

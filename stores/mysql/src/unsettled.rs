@@ -4,18 +4,21 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tenure_core::LeaseName;
 
-/// Most names that are kept. Of one more, all are forgotten: that costs each of them one more look by the short way.
+/// Most names that are kept. Of one more, all are forgotten: that costs each of them one more look by the
+/// short way.
 const NAMES_MAX: usize = 4_096;
 
-/// The leases of which this store has asked something that it does not know to be done: somebody else holds them, or the answer
-/// was an error, or nobody has waited for it. The procedure is asked at once. It finds a lease held without a lock: of many who
-/// wait, each look by the short way would keep the row from a renewal for a moment. And whoever asks once more for what was done
-/// before has to wait for one answer and not for two.
+/// The leases of which this store has asked something that it does not know to be done: somebody else holds
+/// them, or the answer was an error, or nobody has waited for it. The procedure is asked at once. It finds a
+/// lease held without a lock: of many who wait, each look by the short way would keep the row from a renewal
+/// for a moment. And whoever asks once more for what was done before has to wait for one answer and not for
+/// two.
 #[derive(Default)]
 pub(crate) struct Unsettled(Mutex<HashSet<LeaseName>>);
 
 impl Unsettled {
-    /// Whether the short way may be asked of this lease. From now on it is not, until it is [settled](Self::settle).
+    /// Whether the short way may be asked of this lease. From now on it is not, until it is
+    /// [settled](Self::settle).
     pub(crate) fn begin(&self, name: &LeaseName) -> bool {
         let mut names = self.names();
         if names.contains(name) {

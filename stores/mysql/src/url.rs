@@ -33,7 +33,8 @@ pub(crate) struct StoreUrl {
     pub(crate) database: String,
     /// `ssl-mode=`.
     pub(crate) encryption: Encryption,
-    /// `ssl-ca=`, a PEM file of roots, Mozilla's where it is absent; `ssl-cert=` and `ssl-key=`. They are read anew for each connection.
+    /// `ssl-ca=`, a PEM file of roots, Mozilla's where it is absent; `ssl-cert=` and `ssl-key=`. They are
+    /// read anew for each connection.
     pub(crate) files: TlsFiles,
 }
 
@@ -41,14 +42,15 @@ impl StoreUrl {
     /// Reads `mysql://user:password@host:port/database?options`, and the same with `mariadb://`.
     ///
     /// # Errors
-    /// [`Fault::Invalid`]: not such a URL, or an option has no sense. The message shows an option's name, never the URL.
+    /// [`Fault::Invalid`]: not such a URL, or an option has no sense. The message shows an option's name,
+    /// never the URL.
     pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
         let Some(("mysql" | "mariadb", rest)) = split_scheme("MySQL", url)? else {
             return Err(invalid("the MySQL URL must begin with mysql:// or mariadb://"));
         };
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
-        // Special characters of a password that was not escaped shift everything after them, and host and database are
-        // shown: what then would be part of one is refused.
+        // Special characters of a password that was not escaped shift everything after them, and host and
+        // database are shown: what then would be part of one is refused.
         if query.contains('@') || address.matches('@').count() > 1 {
             return Err(unreadable());
         }

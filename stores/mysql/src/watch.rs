@@ -19,11 +19,12 @@ use tokio::sync::mpsc;
 /// Watches of one store at a time. Each keeps a connection of its own busy.
 pub(crate) const WATCHES_MAX: usize = 16;
 
-/// How long the server waits for a change before it says that there is none. A procedure whose client is gone ends then.
+/// How long the server waits for a change before it says that there is none. A procedure whose client is gone
+/// ends then.
 const QUIET_MAX: Duration = Duration::from_secs(5);
 
-/// What the first question knows; no answer is like it. By how it begins, the procedure tells what is looked for: all changes, or all
-/// but terms that begin.
+/// What the first question knows; no answer is like it. By how it begins, the procedure tells what is looked
+/// for: all changes, or all but terms that begin.
 fn nothing_known(interest: Interest) -> &'static str {
     match interest {
         Interest::Everything | Interest::EveryEnd => "",
@@ -31,7 +32,8 @@ fn nothing_known(interest: Interest) -> &'static str {
     }
 }
 
-/// Whether the procedure looks for it. One of an earlier set-up knows of changes alone, and would answer at once each time.
+/// Whether the procedure looks for it. One of an earlier set-up knows of changes alone, and would answer at
+/// once each time.
 fn is_looked_for(interest: Interest, known: &str) -> bool {
     nothing_known(interest).is_empty() || known.starts_with("ends ")
 }
@@ -75,7 +77,8 @@ pub(crate) fn is_missing(error: &StoreError) -> bool {
 /// Looks once; every later change is told.
 ///
 /// # Errors
-/// Not applied: [`Fault::Busy`] where [`WATCHES_MAX`] are open, [`Fault::Unsupported`] where the procedure was missing at connect.
+/// Not applied: [`Fault::Busy`] where [`WATCHES_MAX`] are open, [`Fault::Unsupported`] where the procedure
+/// was missing at connect.
 pub(crate) async fn open(
     site: Arc<Site>,
     thread: &OwnThread,

@@ -17,8 +17,9 @@ async fn unused(scratch: &Scratch, leases: &[&str]) {
     scratch.sql(a_day_ago).await;
 }
 
-/// A clock that was set back is behind the tokens of before. When it has just passed one, who has begun to take the lease a moment
-/// ago may still do so by the clock of that moment: where the record was gone by then, the same token would come again.
+/// A clock that was set back is behind the tokens of before. When it has just passed one, who has begun to
+/// take the lease a moment ago may still do so by the clock of that moment: where the record was gone by
+/// then, the same token would come again.
 #[tokio::test]
 async fn record_of_mysql_whose_token_the_clock_has_just_passed_is_kept() {
     let scratch = Scratch::new().await;

@@ -10,8 +10,8 @@ use tenure_mysql::MysqlStore;
 use tenure_testkit::Mariadb;
 use tokio::sync::{Mutex, OnceCell};
 
-/// The errors that say that a value does not fit its column, or the table's constraints: of its absence, its range, its text, and
-/// a check, of MariaDB and of MySQL.
+/// The errors that say that a value does not fit its column, or the table's constraints: of its absence, its
+/// range, its text, and a check, of MariaDB and of MySQL.
 const UNFIT: [u16; 5] = [1048, 1264, 1366, 4025, 3819];
 
 struct MysqlSubject {

@@ -184,7 +184,8 @@ async fn credentials_and_database_of_mysql_may_have_any_letters() {
     take(&store, &request("job", "a", seconds(60))).await;
 }
 
-/// What was not set up, or is another program's, or another version's, is refused with the way out, and left as it is.
+/// What was not set up, or is another program's, or another version's, is refused with the way out, and left
+/// as it is.
 #[tokio::test]
 async fn tables_that_are_not_ours_are_refused_and_left_as_they_are() {
     let address = Mariadb::shared().await.address();
@@ -211,7 +212,8 @@ async fn tables_that_are_not_ours_are_refused_and_left_as_they_are() {
     assert!(refused(&version.url()).await.message.contains("99"));
 }
 
-/// Of an engine without transactions, each statement is one for itself: whoever is behind decides by what is no longer so.
+/// Of an engine without transactions, each statement is one for itself: whoever is behind decides by what is
+/// no longer so.
 #[tokio::test]
 async fn tables_of_an_engine_without_transactions_are_refused() {
     let scratch = Scratch::new().await;
@@ -337,8 +339,8 @@ async fn settings_of_mysql_that_decide_nothing_are_refused() {
     scratch.store().await;
 }
 
-/// Tables that were set up before there was such a procedure, or a role that may not call it: everything else works, and the
-/// examination says what is missing.
+/// Tables that were set up before there was such a procedure, or a role that may not call it: everything else
+/// works, and the examination says what is missing.
 #[tokio::test]
 async fn set_up_of_mysql_without_the_procedure_that_wakes_is_said() {
     let scratch = Scratch::bare(&Mariadb::shared().await.address()).await;
@@ -416,7 +418,8 @@ async fn encryption_of_mysql_is_used_and_verified_where_that_is_asked_for() {
             .unwrap();
     }
     for (host, options, way_out) in [
-        // The server refuses who does not encrypt; another name than the certificate's; a root that did not sign it.
+        // The server refuses who does not encrypt; another name than the certificate's; a root that did not
+        // sign it.
         ("127.0.0.1", "ssl-mode=disabled", "ssl-mode=required"),
         ("127.0.0.1", verified.as_str(), "name the host"),
         ("localhost", "ssl-mode=verify-ca", "by ssl-ca="),

@@ -6,8 +6,8 @@ use tenure_core::Verdict;
 use tenure_mysql::MysqlStore;
 use tenure_testkit::{Fault, FaultProxy, Mariadb, ServerClock};
 
-/// A fail-over to a server with another clock would shift every expiry, and a far one makes short ttls unwise; each is told where
-/// it is so.
+/// A fail-over to a server with another clock would shift every expiry, and a far one makes short ttls
+/// unwise; each is told where it is so.
 #[tokio::test]
 async fn clock_and_distance_of_a_mysql_are_told_of() {
     let clock = ServerClock::new().unwrap();

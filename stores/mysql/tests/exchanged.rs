@@ -1,5 +1,5 @@
-//! Another server at the address of the URL, since nobody asked last: one that was set up by itself, which would give the lease away
-//! a second time, and call the leader's lost.
+//! Another server at the address of the URL, since nobody asked last: one that was set up by itself, which
+//! would give the lease away a second time, and call the leader's lost.
 use crate::common::{PATIENCE, Scratch, request, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use tenure_conformance::asking::finding;

@@ -77,7 +77,8 @@ async fn silent_network_of_mysql_is_given_up_and_works_again_at_once() {
 /// How often a machine may be too slow for what a test must meet.
 const ROUNDS_MAX: u32 = 10;
 
-/// A request that nobody waits for any more tells nothing; but its connection may be gone, so it is not trusted.
+/// A request that nobody waits for any more tells nothing; but its connection may be gone, so it is not
+/// trusted.
 #[tokio::test]
 async fn connection_to_mysql_whose_request_was_given_up_is_replaced() {
     let (proxy, _scratch, store) = proxied().await;
@@ -104,7 +105,8 @@ async fn connection_to_mysql_whose_request_was_given_up_is_replaced() {
 async fn who_has_less_time_than_a_login_to_mysql_takes_is_served_all_the_same() {
     let (proxy, _scratch, store) = proxied().await;
     let asked = request("job", "holder", seconds(60));
-    // A login waits for three answers, which is longer than the callers have; their own request waits for one.
+    // A login waits for three answers, which is longer than the callers have; their own request waits for
+    // one.
     let (pause, patience) = (Duration::from_millis(450), Duration::from_millis(1_300));
     proxy.set(Fault::Delay {
         to_server: Duration::ZERO,
@@ -123,7 +125,8 @@ async fn who_has_less_time_than_a_login_to_mysql_takes_is_served_all_the_same() 
     assert_eq!(take(&store, &asked).await.token, token);
 }
 
-/// What is slow is no more than slow; what comes after the bound of a request is unknown, and found by asking again.
+/// What is slow is no more than slow; what comes after the bound of a request is unknown, and found by asking
+/// again.
 #[tokio::test]
 async fn delayed_answers_of_mysql_count_for_what_they_are() {
     let (proxy, scratch, store) = proxied().await;
@@ -148,7 +151,8 @@ async fn connections_that_were_closed_while_idle_cost_no_request() {
     assert!(take(&store, &asked).await.again);
 }
 
-/// A request leaves its session as it was: whoever gets the connection next, from a pooler, finds nothing of it.
+/// A request leaves its session as it was: whoever gets the connection next, from a pooler, finds nothing of
+/// it.
 #[tokio::test]
 async fn no_request_leaves_anything_in_its_session() {
     let scratch = Scratch::new().await;
@@ -258,8 +262,8 @@ async fn killed_and_frozen_mysql_keeps_what_it_confirmed() {
     assert_eq!(lease.unwrap().token, last);
 }
 
-/// A server that is demoted decides nothing any more, also for a role that may write all the same, and goes on when it is
-/// made primary again.
+/// A server that is demoted decides nothing any more, also for a role that may write all the same, and goes
+/// on when it is made primary again.
 #[tokio::test]
 async fn mysql_that_is_demoted_decides_nothing_any_more() {
     let server = Mariadb::start().await.unwrap();

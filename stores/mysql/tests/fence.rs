@@ -48,7 +48,8 @@ pub(super) async fn until_somebody_waits(scratch: &Scratch) {
     let began = Instant::now();
     loop {
         let clients: Vec<u64> = client.query(clients).await.unwrap();
-        // Not from `innodb_trx`: it shows what was there before for as long as somebody reads it every 100 ms.
+        // Not from `innodb_trx`: it shows what was there before for as long as somebody reads it every 100
+        // ms.
         let status: Option<(String, String, String)> =
             client.query_first("SHOW ENGINE INNODB STATUS").await.unwrap();
         let status = status.unwrap().2;
@@ -159,7 +160,8 @@ async fn claim_waits_for_all() -> bool {
     first.commit().await.unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;
     waited &= !claim.is_finished();
-    // Another row: of one that was changed since it entered, MariaDB 11.6 and later would have it begin again.
+    // Another row: of one that was changed since it entered, MariaDB 11.6 and later would have it begin
+    // again.
     second
         .query_drop("INSERT INTO account VALUES (2, 1)")
         .await
@@ -199,7 +201,8 @@ async fn transaction_that_read_before_a_claim_cannot_enter_after_it_in_mysql() {
             matches!(refused, FenceError::Stale { .. }),
             "{level:?}: {refused}"
         );
-        // Nor may the term that has claimed, where what it read before is older than its claim; it begins again.
+        // Nor may the term that has claimed, where what it read before is older than its claim; it begins
+        // again.
         let early = fence.enter(&mut of_new, &ledger(), &new).await;
         match level {
             IsolationLevel::RepeatableRead => assert!(
@@ -309,7 +312,8 @@ async fn a_token_of_another_lease_and_from_the_future_change_nothing_in_mysql() 
     assert_eq!(cents(&scratch).await, 0);
 }
 
-/// Where the lease is kept elsewhere, the server's clock decides: a mark too far ahead would keep every term out until then.
+/// Where the lease is kept elsewhere, the server's clock decides: a mark too far ahead would keep every term
+/// out until then.
 #[tokio::test]
 async fn a_token_of_a_lease_elsewhere_is_at_most_a_day_ahead_of_the_clock_of_mysql() {
     let (_scratch, fence) = fenced().await;

@@ -217,7 +217,8 @@ async fn a_set_up_from_before_bumped_marks_in_mysql_bumps_nothing_until_it_is_se
     assert_eq!(fence.check(&ledger(), &next).await, Ok(()));
     write(&mut client, &fence, &next).await.unwrap();
     bumps_nothing(&fence, &next).await;
-    // The table alone is not enough, as where a set-up was cut short, or an earlier Tenure made one of its own after it.
+    // The table alone is not enough, as where a set-up was cut short, or an earlier Tenure made one of its
+    // own after it.
     scratch
         .sql("ALTER TABLE tenure_fences ADD COLUMN bumped_token BIGINT NULL")
         .await;
@@ -358,7 +359,8 @@ async fn bump_in_mysql_that_is_not_heard_of_after_it_was_made_is_unknown() {
     assert!(after.token > before.token, "{after:?}");
 }
 
-/// Two operators who bump what nobody has claimed find no row, and both would make it: who is late is told to come again.
+/// Two operators who bump what nobody has claimed find no row, and both would make it: who is late is told to
+/// come again.
 #[tokio::test]
 async fn of_two_that_bump_a_new_mark_of_mysql_at_once_the_later_changes_nothing() {
     let (scratch, fence) = fenced().await;

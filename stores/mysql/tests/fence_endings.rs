@@ -1,4 +1,5 @@
-//! A transaction that has entered the fence and ends before its commit, without a word: what is written then is not in it.
+//! A transaction that has entered the fence and ends before its commit, without a word: what is written then
+//! is not in it.
 use crate::common::Scratch;
 use crate::fence::{ADD, cents, fenced, ledger, term, token, until_somebody_waits};
 use mysql_async::prelude::Queryable as _;
@@ -181,8 +182,8 @@ async fn transaction_is_committed_by_the_fence_only_where_it_has_entered_and_kep
     assert_eq!(claimed, Ok(Claimed::Raised { from: Some(token(5)) }));
 }
 
-/// The lock is kept in both, but the server knows the savepoint of the entry no more: a nested block of a framework that ends well,
-/// and one that enters once more and fails.
+/// The lock is kept in both, but the server knows the savepoint of the entry no more: a nested block of a
+/// framework that ends well, and one that enters once more and fails.
 #[tokio::test]
 async fn entry_that_an_earlier_savepoint_takes_along_at_its_end_is_told_with_the_way_out_and_nothing_is_committed()
  {

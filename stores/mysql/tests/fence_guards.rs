@@ -189,7 +189,8 @@ async fn guard_of_mysql_asks_the_marks_of_the_fence_that_has_made_it_last() {
     client.query_drop(ADD).await.unwrap();
 }
 
-/// A pool may hand the connection on as it is: whoever has it next is not to write by what somebody else has entered with.
+/// A pool may hand the connection on as it is: whoever has it next is not to write by what somebody else has
+/// entered with.
 #[tokio::test]
 async fn session_shows_no_term_after_the_fence_has_committed_in_mysql() {
     let (scratch, fence) = fenced().await;

@@ -41,7 +41,8 @@ impl Register for Account {
             }
             // A program's own work: a claim that did not wait for this transaction would come in between.
             tokio::time::sleep(Duration::from_millis(20)).await;
-            // The row of the account is locked from here to the end: writes are noted in the order of their effect.
+            // The row of the account is locked from here to the end: writes are noted in the order of their
+            // effect.
             let write = format!("UPDATE account SET cents = {}", read + 1);
             transaction.query_drop(write).await.unwrap();
             let note = format!("INSERT INTO history (token, was) VALUES ({}, {read})", term.token);

@@ -48,7 +48,8 @@ fn faulty<T: std::fmt::Debug>(looked: Result<T, FenceError>) -> Fault {
     }
 }
 
-/// What a server that takes no writes says of a mark may be old: a stale term would be told that it may go on.
+/// What a server that takes no writes says of a mark may be old: a stale term would be told that it may go
+/// on.
 #[tokio::test]
 async fn marks_of_a_mysql_that_is_demoted_are_not_told() {
     let server = Mariadb::start().await.unwrap();
@@ -67,7 +68,8 @@ async fn marks_of_a_mysql_that_is_demoted_are_not_told() {
     assert_eq!(fence.check(&resource, &claimed).await, Ok(()));
 }
 
-/// Nor are they raised there, also by a role that may write all the same: the server that is primary now would not know of it.
+/// Nor are they raised there, also by a role that may write all the same: the server that is primary now
+/// would not know of it.
 #[tokio::test]
 async fn marks_of_a_mysql_that_is_demoted_are_not_raised() {
     let server = Mariadb::start().await.unwrap();

@@ -102,7 +102,8 @@ async fn table_of_mariadb_that_keeps_its_history_is_guarded() {
     is_guarded(&scratch, &fence, "kept", "kept").await;
 }
 
-/// A replica that applies a statement runs the triggers of its own guards: who guards a table is told, and who examines the server.
+/// A replica that applies a statement runs the triggers of its own guards: who guards a table is told, and
+/// who examines the server.
 #[tokio::test]
 async fn guard_of_mysql_whose_log_has_statements_is_told_of() {
     let server = Mariadb::primary(&[]).await.unwrap();

@@ -25,8 +25,8 @@ async fn prepared(scratch: &Scratch, isolation: &str, token: u64) -> Conn {
     client
 }
 
-/// MariaDB gives shared locks back when a transaction is prepared, but for `SERIALIZABLE`. What the second half shows of it is the
-/// limit that README and `MysqlFence::enter` name; MySQL keeps them.
+/// MariaDB gives shared locks back when a transaction is prepared, but for `SERIALIZABLE`. What the second
+/// half shows of it is the limit that README and `MysqlFence::enter` name; MySQL keeps them.
 #[tokio::test]
 async fn prepared_xa_transaction_keeps_a_claim_waiting_at_serializable_and_below_in_mysql_alone() {
     let (scratch, fence) = fenced().await;
@@ -43,7 +43,8 @@ async fn prepared_xa_transaction_keeps_a_claim_waiting_at_serializable_and_below
             let Err(FenceError::Store(error)) = claimed else {
                 panic!("{isolation}: {claimed:?}")
             };
-            // On a machine that stands still the store may give it up before the server does: then it may be made all the same.
+            // On a machine that stands still the store may give it up before the server does: then it may be
+            // made all the same.
             let given_up = error.fault == Fault::TimedOut;
             assert!(given_up || error.fault == Fault::Busy, "{isolation}: {error}");
             client.query_drop(&commit).await.unwrap();
@@ -59,8 +60,8 @@ async fn prepared_xa_transaction_keeps_a_claim_waiting_at_serializable_and_below
     }
 }
 
-/// What a server brings back when it starts again is prepared, and has the rows locked that it has changed, and the mark no more: the
-/// limit that README and `MysqlFence::enter` name, on both, at any isolation.
+/// What a server brings back when it starts again is prepared, and has the rows locked that it has changed,
+/// and the mark no more: the limit that README and `MysqlFence::enter` name, on both, at any isolation.
 #[tokio::test]
 async fn prepared_xa_transaction_keeps_no_claim_waiting_after_a_restart() {
     let mut server = Mariadb::start().await.unwrap();

@@ -4,7 +4,8 @@ use tenure_core::{Durability, Fault, LeaseStore};
 use tenure_mysql::MysqlStore;
 use tenure_testkit::Mariadb;
 
-/// A new primary must have applied what was confirmed before it takes writes: where it need not, nothing is kept there.
+/// A new primary must have applied what was confirmed before it takes writes: where it need not, nothing is
+/// kept there.
 #[tokio::test]
 #[ignore = "MariaDB has no such groups"]
 async fn group_of_mysql_is_taken_while_its_next_primary_waits_for_its_backlog() {
@@ -27,7 +28,8 @@ async fn group_of_mysql_is_taken_while_its_next_primary_waits_for_its_backlog() 
     assert!(error.message.contains("BEFORE_ON_PRIMARY_FAILOVER"), "{error}");
 }
 
-/// As after a crash, where it does not begin by itself to be of the group: it takes writes, and the others may have elected.
+/// As after a crash, where it does not begin by itself to be of the group: it takes writes, and the others
+/// may have elected.
 #[tokio::test]
 #[ignore = "MariaDB has no such groups"]
 async fn member_of_a_group_of_mysql_that_has_left_it_is_refused() {

@@ -1,4 +1,5 @@
-//! A statement that somebody kills: what it had begun is over when it is answered, and nothing of it is handed on.
+//! A statement that somebody kills: what it had begun is over when it is answered, and nothing of it is
+//! handed on.
 use crate::common::{PATIENCE, Scratch, family, renewal, request, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, TxOpts};
@@ -9,7 +10,8 @@ use tenure_core::{Certainty, Fault, LeaseStore, Renew, Renewed, StoreError};
 use tenure_mysql::MysqlStore;
 use tenure_testkit::SqlFamily;
 
-/// Kills the statement that waits for a row in this database. Answers whose it was; `None` if it was `over` before it was found.
+/// Kills the statement that waits for a row in this database. Answers whose it was; `None` if it was `over`
+/// before it was found.
 async fn kill_who_waits(client: &mut Conn, over: &Cell<bool>) -> Option<u64> {
     // A statement of a procedure is shown as itself.
     let for_a_while = match family() {
@@ -30,7 +32,8 @@ async fn kill_who_waits(client: &mut Conn, over: &Cell<bool>) -> Option<u64> {
     None
 }
 
-/// Has a batch killed that waits for a row. Answers with what it was told, and whose it was; not, if it was given up before.
+/// Has a batch killed that waits for a row. Answers with what it was told, and whose it was; not, if it was
+/// given up before.
 async fn killed(
     store: &MysqlStore,
     renewals: &[Renew],
@@ -53,8 +56,9 @@ async fn killed(
 /// How often a batch may be given up before a slow machine has found it.
 const ROUNDS_MAX: u32 = 5;
 
-/// A procedure that is killed may run none of its handlers, by the server and by the moment: its transaction stays open then,
-/// and its session's settings changed. Whether they have run, nobody is told; so its connection is not used again.
+/// A procedure that is killed may run none of its handlers, by the server and by the moment: its transaction
+/// stays open then, and its session's settings changed. Whether they have run, nobody is told; so its
+/// connection is not used again.
 #[tokio::test]
 async fn killed_renewal_keeps_no_row_locked_and_the_next_one_extends() {
     let scratch = Scratch::new().await;
@@ -64,7 +68,8 @@ async fn killed_renewal_keeps_no_row_locked_and_the_next_one_extends() {
         let asked = request(label, "holder", seconds(120));
         renewals.push(renewal(&asked, take(&store, &asked).await.token));
     }
-    // A batch passes by rows of leases that somebody keeps locked; what a trigger wants it waits for, with its own rows locked.
+    // A batch passes by rows of leases that somebody keeps locked; what a trigger wants it waits for, with
+    // its own rows locked.
     scratch
         .sql(
             "CREATE TABLE journal (line INT PRIMARY KEY) ENGINE = InnoDB; INSERT INTO journal VALUES (1); \

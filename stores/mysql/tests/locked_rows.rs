@@ -1,4 +1,5 @@
-//! Rows that another transaction keeps locked: who waits for one, who does not, and of which moment the decision is.
+//! Rows that another transaction keeps locked: who waits for one, who does not, and of which moment the
+//! decision is.
 use crate::common::{
     Scratch, give_back, giving_back, name, proxied, renewal, request, row_locked, seconds, take,
 };
@@ -57,7 +58,8 @@ async fn locked_row_of_mysql_holds_up_nothing_but_its_own_lease() {
         .await
         .unwrap();
     assert!(matches!(rival, Acquired::Held(_)), "{rival:?}");
-    // Nor does whoever wants another lease wait for it, in a table as small as this: who did would be told that it is busy.
+    // Nor does whoever wants another lease wait for it, in a table as small as this: who did would be told
+    // that it is busy.
     assert!(take(&store, &batch[0].1).await.again);
     take(&store, &request("four", "holder", seconds(60))).await;
     transaction.rollback().await.unwrap();
@@ -66,7 +68,8 @@ async fn locked_row_of_mysql_holds_up_nothing_but_its_own_lease() {
     }
 }
 
-/// As an engine asks, for a tenth of the ttl: a lease that was taken after that would be nobody's for the whole ttl.
+/// As an engine asks, for a tenth of the ttl: a lease that was taken after that would be nobody's for the
+/// whole ttl.
 #[tokio::test]
 async fn acquisition_of_a_locked_row_of_mysql_is_told_that_it_is_busy_before_it_is_given_up() {
     let scratch = Scratch::new().await;
@@ -99,7 +102,8 @@ async fn acquisition_of_a_locked_row_of_mysql_is_told_that_it_is_busy_before_it_
     panic!("each was given up, in {ROUNDS_MAX} rounds");
 }
 
-/// The decision is of the moment after the wait for the row: what has expired meanwhile is taken, and not extended.
+/// The decision is of the moment after the wait for the row: what has expired meanwhile is taken, and not
+/// extended.
 #[tokio::test]
 async fn decision_is_of_the_moment_after_the_wait_for_the_row() {
     let scratch = Scratch::new().await;
@@ -196,7 +200,8 @@ async fn renewals_to_mysql_have_connections_of_their_own() {
     panic!("no renewal had a session of its own beside requests that hung, in {ROUNDS_MAX} rounds");
 }
 
-/// Claims that wait for an open transaction, as many as there are connections for them, keep no lease waiting.
+/// Claims that wait for an open transaction, as many as there are connections for them, keep no lease
+/// waiting.
 #[tokio::test]
 async fn claims_of_mysql_that_wait_hold_up_no_lease() {
     let scratch = Scratch::new().await;

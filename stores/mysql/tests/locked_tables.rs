@@ -1,4 +1,5 @@
-//! Tables that somebody keeps locked, as a dump does: what that costs the server, and who is granted what when it is over.
+//! Tables that somebody keeps locked, as a dump does: what that costs the server, and who is granted what
+//! when it is over.
 use crate::common::{PATIENCE, Scratch, renewal, request, seconds, take};
 use crate::short_sessions::pooler;
 use mysql_async::Conn;
@@ -35,8 +36,9 @@ async fn nobody_waits(looker: &mut Conn) {
     }
 }
 
-/// A server waits for a table for a year if it is let: each request that is given up would leave a session behind that waits on, until
-/// the server has none left for anybody, and when the lock is over the lease would be granted to who is gone.
+/// A server waits for a table for a year if it is let: each request that is given up would leave a session
+/// behind that waits on, until the server has none left for anybody, and when the lock is over the lease
+/// would be granted to who is gone.
 #[tokio::test]
 async fn request_that_is_given_up_at_a_locked_table_leaves_no_session_and_is_not_granted_later() {
     let server = Mariadb::start().await.unwrap();
@@ -95,7 +97,8 @@ async fn dial_that_is_given_up_at_a_locked_table_of_mysql_leaves_no_session() {
     scratch.store().await;
 }
 
-/// Its next user would be refused what it has always waited for. So the operator is told to say it for all sessions of this user.
+/// Its next user would be refused what it has always waited for. So the operator is told to say it for all
+/// sessions of this user.
 #[tokio::test]
 async fn session_of_a_pooler_goes_on_waiting_for_tables_as_before_and_doctor_tells_of_it() {
     let scratch = Scratch::new().await;

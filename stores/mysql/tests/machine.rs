@@ -1,4 +1,5 @@
-//! What a server's machine may do: somebody sets its clock, its disk is full. The token never falls, nothing is lost.
+//! What a server's machine may do: somebody sets its clock, its disk is full. The token never falls, nothing
+//! is lost.
 
 use crate::common::{Scratch, family};
 use mysql_async::prelude::Queryable as _;
@@ -45,8 +46,8 @@ async fn a_clock_of_mysql_set_back_lets_no_token_fall_and_its_holder_renew_and_l
         .await;
 }
 
-/// A tablespace that cannot grow: for the server it is a full disk, down to the space by which a change could be undone. It is
-/// given room as an operator would.
+/// A tablespace that cannot grow: for the server it is a full disk, down to the space by which a change could
+/// be undone. It is given room as an operator would.
 #[tokio::test]
 async fn mysql_whose_disk_is_full_grants_nothing_loses_nothing_and_goes_on_later() {
     let full = ["innodb-file-per-table=0", "innodb-data-file-path=ibdata1:12M"];

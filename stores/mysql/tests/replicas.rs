@@ -14,7 +14,8 @@ async fn led_to(primary: &Mariadb) -> (FaultProxy, Scratch, MysqlStore) {
     (proxy, scratch, store)
 }
 
-/// The primary is gone for good, and the address leads to the replica that was promoted: the term goes on there.
+/// The primary is gone for good, and the address leads to the replica that was promoted: the term goes on
+/// there.
 async fn goes_on_at(replica: &Mariadb, proxy: &FaultProxy, store: &MysqlStore, beat: &Renew) {
     let lost = bounded("without a primary", store.get(&beat.name))
         .await
@@ -30,8 +31,8 @@ async fn goes_on_at(replica: &Mariadb, proxy: &FaultProxy, store: &MysqlStore, b
     .await;
 }
 
-/// The primary dies in the middle of a term, and its replica, which has all that was confirmed, takes over: the term goes on,
-/// and nothing is lost.
+/// The primary dies in the middle of a term, and its replica, which has all that was confirmed, takes over:
+/// the term goes on, and nothing is lost.
 #[tokio::test]
 async fn term_outlives_a_mysql_whose_semi_synchronous_replica_is_promoted() {
     let mut primary = Mariadb::semi_synchronous_primary().await.unwrap();
@@ -68,7 +69,8 @@ async fn asynchronous_replica_of_mysql_beside_a_semi_synchronous_one_is_for_the_
         SqlFamily::Mysql => ("source", "replica"),
     };
     for (setting, lax, strict) in [
-        // Without its replica it would go on at once; after ten seconds; and show to others what it may yet lose.
+        // Without its replica it would go on at once; after ten seconds; and show to others what it may yet
+        // lose.
         (format!("wait_no_{other}"), "OFF", "ON"),
         ("timeout".to_owned(), "10000", "86400000"),
         ("wait_point".to_owned(), "AFTER_COMMIT", "AFTER_SYNC"),
@@ -87,8 +89,8 @@ async fn asynchronous_replica_of_mysql_beside_a_semi_synchronous_one_is_for_the_
     assert!(matches!(declared().await, Durability::FenceOnly(why) if why.contains("asynchronously")));
 }
 
-/// An asynchronous replica is promoted that has not got the last writes: what it has not got is lost, tokens rise all the same,
-/// and the store has said before that only the fence can be relied on.
+/// An asynchronous replica is promoted that has not got the last writes: what it has not got is lost, tokens
+/// rise all the same, and the store has said before that only the fence can be relied on.
 #[tokio::test]
 async fn replica_of_mysql_that_lacks_the_last_writes_lets_no_token_fall() {
     let mut primary = Mariadb::primary(&[]).await.unwrap();
@@ -129,7 +131,8 @@ async fn replica_of_mysql_that_lacks_the_last_writes_lets_no_token_fall() {
     }
 }
 
-/// It answers like any other server, and what it says may be old. One that takes writes although it follows keeps nothing apart.
+/// It answers like any other server, and what it says may be old. One that takes writes although it follows
+/// keeps nothing apart.
 #[tokio::test]
 async fn replica_of_mysql_that_is_given_instead_of_the_primary_is_refused() {
     let primary = Mariadb::primary(&[]).await.unwrap();

@@ -11,7 +11,8 @@ use tenure_core::{
 use tenure_mysql::MysqlFence;
 use tenure_testkit::{Mariadb, SqlFamily};
 
-/// Where the server wants every session to speak latin1, which has no such letters: what was granted is not told as unread.
+/// Where the server wants every session to speak latin1, which has no such letters: what was granted is not
+/// told as unread.
 #[tokio::test]
 async fn names_are_answered_as_they_are_where_sessions_speak_another_character_set() {
     let settings: &[&str] = match family() {
@@ -78,7 +79,8 @@ async fn names_are_answered_as_they_are_where_sessions_speak_another_character_s
     );
 }
 
-/// An answer that cannot be read takes nothing back: what the server has committed by then is not told as not applied.
+/// An answer that cannot be read takes nothing back: what the server has committed by then is not told as not
+/// applied.
 #[tokio::test]
 async fn what_was_committed_and_cannot_be_read_is_uncertain_in_mysql() {
     let server = Mariadb::with_settings(by_procedures()).await.unwrap();
@@ -148,8 +150,8 @@ async fn list_is_whole_where_sessions_cut_answers_short() {
     assert_eq!(listed, LEASES);
 }
 
-/// A server that refuses changes without a key, as for people who forget a condition, refuses none of the store's: what is changed
-/// in one statement for several leases is found by a list of names.
+/// A server that refuses changes without a key, as for people who forget a condition, refuses none of the
+/// store's: what is changed in one statement for several leases is found by a list of names.
 #[tokio::test]
 async fn several_leases_are_renewed_and_given_back_where_sessions_refuse_changes_without_a_key() {
     let server = Mariadb::start().await.unwrap();

@@ -63,8 +63,8 @@ async fn rewritten(scratch: &Scratch, procedure: &str) {
     scratch.sql(&rewriting(procedure)).await;
 }
 
-/// What an earlier Tenure of the same version has set up works, and is told of by name until it is set up again; who had
-/// been granted a procedure by its name still is.
+/// What an earlier Tenure of the same version has set up works, and is told of by name until it is set up
+/// again; who had been granted a procedure by its name still is.
 #[tokio::test]
 async fn procedure_that_is_another_is_told_of_and_replaced_by_the_next_set_up() {
     let server = Mariadb::start().await.unwrap();
@@ -130,8 +130,8 @@ async fn procedure_without_its_comments_is_the_same() {
     assert_eq!(finding.verdict, Verdict::Good, "{finding:?}");
 }
 
-/// A procedure that is missing for a moment would end campaigns: nobody who calls it meets one. Where the server can only drop it
-/// and make it anew, nothing is replaced.
+/// A procedure that is missing for a moment would end campaigns: nobody who calls it meets one. Where the
+/// server can only drop it and make it anew, nothing is replaced.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn procedures_are_replaced_under_those_who_call_them() {
     let scratch = Scratch::new().await;
@@ -173,8 +173,8 @@ async fn procedures_are_replaced_under_those_who_call_them() {
     }
 }
 
-/// The procedure of the triggers is in use until a transaction that has written ends: a set-up is told so in time, and done
-/// again it is made.
+/// The procedure of the triggers is in use until a transaction that has written ends: a set-up is told so in
+/// time, and done again it is made.
 #[tokio::test]
 async fn set_up_that_meets_an_open_write_to_a_guarded_table_gives_way() {
     let (scratch, fence) = fenced().await;
@@ -210,8 +210,8 @@ async fn set_up_that_meets_an_open_write_to_a_guarded_table_gives_way() {
     assert_eq!(finding.verdict, Verdict::Good, "{finding:?}");
 }
 
-/// Neither the printed set-up nor a guard waits behind an open transaction for as long as the server would, with everybody else
-/// behind it.
+/// Neither the printed set-up nor a guard waits behind an open transaction for as long as the server would,
+/// with everybody else behind it.
 #[tokio::test]
 async fn printed_set_up_and_guard_that_meet_an_open_write_give_way() {
     let (scratch, fence) = fenced().await;
@@ -256,7 +256,8 @@ async fn printed_set_up_and_guard_that_meet_an_open_write_give_way() {
     fence.unguard("account").await.unwrap();
 }
 
-/// As after a dump without its procedures was restored: tables and privileges are there, and no lease can be renewed.
+/// As after a dump without its procedures was restored: tables and privileges are there, and no lease can be
+/// renewed.
 #[tokio::test]
 async fn tables_without_their_procedures_are_no_good() {
     let scratch = Scratch::new().await;

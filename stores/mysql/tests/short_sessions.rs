@@ -1,4 +1,5 @@
-//! The sessions of the short way: which of them have one, and what becomes of a request where a session breaks.
+//! The sessions of the short way: which of them have one, and what becomes of a request where a session
+//! breaks.
 use crate::common::{Scratch, family, give_back, request, seconds, take, warm};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
@@ -39,8 +40,8 @@ const BEGINS: [&str; 6] = [
     "SET SESSION unique_checks = 0, foreign_key_checks = 0",
 ];
 
-/// What is confirmed is committed also where the server's words to each new session keep it from committing by itself, or keep
-/// it in a transaction.
+/// What is confirmed is committed also where the server's words to each new session keep it from committing
+/// by itself, or keep it in a transaction.
 #[tokio::test]
 async fn what_is_confirmed_is_committed_whatever_sessions_begin_with() {
     let server = Mariadb::start().await.unwrap();
@@ -74,7 +75,8 @@ async fn what_is_confirmed_is_committed_whatever_sessions_begin_with() {
     }
 }
 
-/// A replica would judge by itself what is logged as a statement: such a session writes nothing, as without the short way.
+/// A replica would judge by itself what is logged as a statement: such a session writes nothing, as without
+/// the short way.
 #[tokio::test]
 async fn nothing_is_taken_where_the_binary_log_is_of_statements() {
     let server = Mariadb::with_settings(&["log-bin=log", "server-id=1", "binlog-format=STATEMENT"])
@@ -99,8 +101,9 @@ async fn nothing_is_taken_where_the_binary_log_is_of_statements() {
     );
 }
 
-/// Where somebody stands between, whose session is not the one that was greeted, nothing is prepared: the next statement may be
-/// another session's. Nor is it where the server keeps no more statements. Leases are taken and given back all the same.
+/// Where somebody stands between, whose session is not the one that was greeted, nothing is prepared: the
+/// next statement may be another session's. Nor is it where the server keeps no more statements. Leases are
+/// taken and given back all the same.
 #[tokio::test]
 async fn nothing_is_prepared_behind_a_pooler_nor_where_the_server_keeps_no_more() {
     let server = Mariadb::start().await.unwrap();
@@ -129,7 +132,8 @@ async fn nothing_is_prepared_behind_a_pooler_nor_where_the_server_keeps_no_more(
     }
 }
 
-/// A connection that breaks while the statements are prepared on it has lost no request: it is not handed out before.
+/// A connection that breaks while the statements are prepared on it has lost no request: it is not handed out
+/// before.
 #[tokio::test]
 async fn connection_that_breaks_while_it_is_made_ready_has_lost_no_request() {
     let scratch = Scratch::new().await;
@@ -164,7 +168,8 @@ async fn connection_that_breaks_while_it_is_made_ready_has_lost_no_request() {
     give_back(&store, &asked, grant.token).await;
 }
 
-/// The row that was written comes before the commit: if that fails, nobody knows, and the next request finds out.
+/// The row that was written comes before the commit: if that fails, nobody knows, and the next request finds
+/// out.
 #[tokio::test]
 async fn error_that_comes_after_the_row_of_a_term_counts() {
     let scratch = Scratch::new().await;

@@ -1,5 +1,5 @@
-//! The statements of the short way by themselves, whatever session and server they meet: beside them, each session is looked at
-//! before it has any.
+//! The statements of the short way by themselves, whatever session and server they meet: beside them, each
+//! session is looked at before it has any.
 use crate::common::{Scratch, family, give_back, next, request, row_locked, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Row, Statement};
@@ -70,8 +70,8 @@ async fn everything(client: &mut Conn) -> String {
     format!("{leases:?} {heard:?}")
 }
 
-/// A null where there may be none is an error also where sessions are not strict, check no constraints, and have triggers run
-/// before it is found: what a statement cannot prove it does not write.
+/// A null where there may be none is an error also where sessions are not strict, check no constraints, and
+/// have triggers run before it is found: what a statement cannot prove it does not write.
 #[tokio::test]
 async fn what_a_statement_of_the_short_way_cannot_prove_it_does_not_write_in_any_session() {
     let scratch = Scratch::new().await;
@@ -147,8 +147,8 @@ async fn what_a_statement_of_the_short_way_cannot_prove_it_does_not_write_in_any
     assert!(statements.take(&mut client, "held", MINE, 3).await.unwrap() > held);
 }
 
-/// Neither for a row nor for a table nor for a server that is backed up: each is what the procedures wait for. Nothing of it stays
-/// in the session.
+/// Neither for a row nor for a table nor for a server that is backed up: each is what the procedures wait
+/// for. Nothing of it stays in the session.
 #[tokio::test]
 async fn statements_of_the_short_way_wait_for_nothing() {
     let server = Mariadb::start().await.unwrap();

@@ -1,4 +1,5 @@
-//! The short way to take a lease and to give it back: what it must leave to the procedures, and that it writes what they write.
+//! The short way to take a lease and to give it back: what it must leave to the procedures, and that it
+//! writes what they write.
 use crate::common::{
     Scratch, family, give_back, giving_back, next, proxied, request, row_locked, seconds, take, warm,
 };
@@ -12,12 +13,13 @@ use tenure_core::{
 use tenure_testkit::{Mariadb, RequestFault, SqlFamily};
 use tokio::time::sleep;
 
-/// Without the procedures the short way takes what is free and what an earlier attempt of its own holds, new and not, and gives back
-/// what is its own, and nothing else.
+/// Without the procedures the short way takes what is free and what an earlier attempt of its own holds, new
+/// and not, and gives back what is its own, and nothing else.
 #[tokio::test]
 async fn what_is_free_or_its_own_is_taken_and_given_back_without_a_procedure_on_mariadb_alone() {
     let scratch = Scratch::new().await;
-    // Each refusal of a store that has not met one of this lease, as that asks the procedure alone from then on.
+    // Each refusal of a store that has not met one of this lease, as that asks the procedure alone from then
+    // on.
     let store = scratch.store().await;
     for procedure in ["acquire", "release"] {
         scratch.sql(&format!("DROP PROCEDURE tenure_{procedure}_1")).await;
@@ -76,8 +78,8 @@ async fn what_is_free_or_its_own_is_taken_and_given_back_without_a_procedure_on_
     assert!(before.vacant_for >= Duration::from_secs(1), "{before:?}");
 }
 
-/// What the short way writes of a term is what the procedures write: with whatever Tenure a term was begun, with any it is
-/// renewed, ended and followed.
+/// What the short way writes of a term is what the procedures write: with whatever Tenure a term was begun,
+/// with any it is renewed, ended and followed.
 #[tokio::test]
 async fn short_way_writes_what_the_procedures_write() {
     let scratch = Scratch::new().await;
@@ -212,8 +214,8 @@ async fn row_that_is_kept_locked_is_neither_taken_nor_given_back() {
     assert_eq!((lease.token, lease.released), (token, true), "{lease:?}");
 }
 
-/// A server that is demoted takes and gives back nothing, on a session that had prepared it, and of a role that may write all
-/// the same.
+/// A server that is demoted takes and gives back nothing, on a session that had prepared it, and of a role
+/// that may write all the same.
 #[tokio::test]
 async fn demoted_mysql_neither_takes_nor_gives_back_by_what_was_prepared() {
     let server = Mariadb::start().await.unwrap();
@@ -246,7 +248,8 @@ async fn demoted_mysql_neither_takes_nor_gives_back_by_what_was_prepared() {
     assert_eq!(format!("{after:?}"), format!("{before:?}"));
 }
 
-/// What was taken the short way and is answered with a term before that nobody can read is taken all the same.
+/// What was taken the short way and is answered with a term before that nobody can read is taken all the
+/// same.
 #[tokio::test]
 async fn what_was_taken_after_a_term_that_cannot_be_read_is_uncertain_in_mysql() {
     let scratch = Scratch::new().await;
@@ -300,8 +303,9 @@ async fn repeated_request_takes_nothing_twice_whichever_way_it_goes() {
     assert!(take(&store, &other).await.token > third.token);
 }
 
-/// The procedure finds that a lease is held without a lock, where the short way would lock its row: of many who wait, nobody is in
-/// the way of a renewal. And who asks once more for what was done before waits for one answer, not for two.
+/// The procedure finds that a lease is held without a lock, where the short way would lock its row: of many
+/// who wait, nobody is in the way of a renewal. And who asks once more for what was done before waits for one
+/// answer, not for two.
 #[tokio::test]
 async fn who_has_found_a_lease_held_or_heard_nothing_asks_the_procedure_at_once() {
     let (proxy, scratch, store) = proxied().await;

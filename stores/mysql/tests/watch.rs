@@ -101,8 +101,8 @@ async fn procedure_of_an_earlier_set_up_of_mysql_is_not_asked_again_and_again() 
     until_vacated(&mut watch, token).await;
 }
 
-/// A limit on statements that is shorter than one wait ends no watch, as each statement within counts for itself; what it does
-/// cut is told.
+/// A limit on statements that is shorter than one wait ends no watch, as each statement within counts for
+/// itself; what it does cut is told.
 #[tokio::test]
 async fn limit_on_statements_of_mariadb_ends_no_watch_and_is_told_of() {
     if family() != SqlFamily::Mariadb {
@@ -155,7 +155,8 @@ async fn limit_on_statements_of_mariadb_ends_no_watch_and_is_told_of() {
     );
 }
 
-/// Watches are bounded, those that nobody reads any more do not count, and the server is soon done with them, too.
+/// Watches are bounded, those that nobody reads any more do not count, and the server is soon done with them,
+/// too.
 #[tokio::test]
 async fn watches_of_mysql_are_bounded_and_leave_nothing_behind() {
     let server = Mariadb::start().await.unwrap();
@@ -200,7 +201,8 @@ async fn watches_of_mysql_are_bounded_and_leave_nothing_behind() {
         .expect("the server's procedures end");
 }
 
-/// Who is answered asks again at once: where each look finds a change, the pause is before the answer, or there would be none.
+/// Who is answered asks again at once: where each look finds a change, the pause is before the answer, or
+/// there would be none.
 #[tokio::test]
 async fn watch_of_many_leases_of_mysql_that_change_all_the_time_rests_between_its_looks() {
     let scratch = Scratch::new().await;
@@ -241,8 +243,8 @@ async fn watch_of_many_leases_of_mysql_that_change_all_the_time_rests_between_it
         () = changing => unreachable!("it goes on"),
         () = reading => panic!("the watch has ended"),
     };
-    // Ten parts of eleven by the server's own time, of which a slow machine leaves fewer to whoever reads; without that pause, one
-    // of thirty.
+    // Ten parts of eleven by the server's own time, of which a slow machine leaves fewer to whoever reads;
+    // without that pause, one of thirty.
     assert!(resting > LOOKS / 10, "it rested at {resting} of {LOOKS} looks");
 }
 

@@ -1,4 +1,5 @@
-//! What one beat of 10,000 leases costs on a real server: `cargo run --release -p tenure-nats --example beat`.
+//! What one beat of 10,000 leases costs on a real server: `cargo run --release -p tenure-nats --example
+//! beat`.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot be made may stop")]
 
 use std::sync::Arc;

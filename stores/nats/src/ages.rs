@@ -3,13 +3,14 @@
 use std::time::Duration;
 use tenure_core::{Ages, Entry};
 
-/// The ages of what was stored then, where the leader's clock shows this now. A clock that was set back makes them shorter,
-/// down to nothing.
+/// The ages of what was stored then, where the leader's clock shows this now. A clock that was set back makes
+/// them shorter, down to nothing.
 pub(crate) fn ages(entry: &Entry, stored_ms: u64, now_ms: u64) -> Ages {
     let since = |then_ms: u64| Duration::from_millis(now_ms.saturating_sub(then_ms));
     let token_ms = entry.token.number();
     let is_first = entry.renewals == 0 && !entry.released && !entry.asked_to_step_down;
-    // No other time is in a record than its token: the clock when the term began, unless an earlier token was ahead of that.
+    // No other time is in a record than its token: the clock when the term began, unless an earlier token was
+    // ahead of that.
     let began_ms = match is_first || token_ms > stored_ms {
         true => stored_ms,
         false => token_ms,

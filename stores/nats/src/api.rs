@@ -1,7 +1,8 @@
 //! The calls of JetStream that leases need, each as one message and one answer.
 //!
-//! By hand and not by the driver's own layer for JetStream: that one reads from whichever replica is near where a bucket
-//! allows it, waits by time-outs of its own, and tells no refusal from an answer that was lost.
+//! By hand and not by the driver's own layer for JetStream: that one reads from whichever replica is near
+//! where a bucket allows it, waits by time-outs of its own, and tells no refusal from an answer that was
+//! lost.
 
 use crate::connect::{nobody_there, refused};
 use crate::dialled::Sent;
@@ -27,7 +28,8 @@ const OPERATION: &str = "KV-Operation";
 /// What the servers themselves leave in place of what they removed, where a bucket is told to.
 const MARKER: &str = "Nats-Marker-Reason";
 
-/// Most answers with subjects that are asked for, each of up to 100,000: what is beyond that many is not listed.
+/// Most answers with subjects that are asked for, each of up to 100,000: what is beyond that many is not
+/// listed.
 const ANSWERS_MAX: usize = 100;
 
 /// The last message of a subject.
@@ -121,7 +123,8 @@ impl Link {
         }
     }
 
-    /// The last message of a subject, as the stream's leader has it: never by a direct get, which any replica answers.
+    /// The last message of a subject, as the stream's leader has it: never by a direct get, which any replica
+    /// answers.
     pub(crate) async fn last(
         &self,
         stream: &str,
@@ -145,8 +148,8 @@ impl Link {
         }
     }
 
-    /// What the stream's leader tells of the stream; with `of`, also which subjects that match it have messages, from the
-    /// `offset`th.
+    /// What the stream's leader tells of the stream; with `of`, also which subjects that match it have
+    /// messages, from the `offset`th.
     pub(crate) async fn info(
         &self,
         stream: &str,
@@ -206,12 +209,12 @@ impl Link {
         Ok(picked)
     }
 
-    /// Stores a message on a condition. It is sent over a connection that is older than the epoch in which the number
-    /// of the condition was shown, or not at all: another may lead to a server that has lost the message of that number,
-    /// and has given the number to another.
+    /// Stores a message on a condition. It is sent over a connection that is older than the epoch in which
+    /// the number of the condition was shown, or not at all: another may lead to a server that has lost the
+    /// message of that number, and has given the number to another.
     ///
-    /// A cluster refuses it while it is just storing another that the condition is about: then it is sent again after a
-    /// short pause, as nothing was stored.
+    /// A cluster refuses it while it is just storing another that the condition is about: then it is sent
+    /// again after a short pause, as nothing was stored.
     pub(crate) async fn put(
         &self,
         stream: &str,
@@ -275,8 +278,8 @@ impl Link {
     }
 }
 
-/// How long to wait before something is sent again that met another write: some time between these, so that those who have
-/// met do not meet again.
+/// How long to wait before something is sent again that met another write: some time between these, so that
+/// those who have met do not meet again.
 const PAUSE_MS: RangeInclusive<u64> = 2..=50;
 
 /// Nothing is sent again that has less time than this for its answer: a refusal is worth more than a doubt.
@@ -319,8 +322,8 @@ impl Condition<'_> {
     }
 }
 
-/// Whether the stream's leader has told this of the stream: while there is none, any of its servers does, of whatever it has.
-/// Each names the others that keep the stream, and who leads.
+/// Whether the stream's leader has told this of the stream: while there is none, any of its servers does, of
+/// whatever it has. Each names the others that keep the stream, and who leads.
 fn is_told_by_the_leader(info: &Value) -> bool {
     let cluster = &info["cluster"];
     let Some(cluster) = cluster.as_object() else {

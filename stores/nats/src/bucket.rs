@@ -13,8 +13,9 @@ use tenure_remote::Deed;
 /// What a largest value must allow, in bytes: a record with the longest texts.
 const VALUE_BYTES_MIN: i64 = 8 * 1024;
 
-/// For how long the bucket is looked for and asked for again: a cluster that has just started elects leaders first, and the
-/// copies of a new bucket theirs, which may take them two tries. With the last try it stays below what connecting may take.
+/// For how long the bucket is looked for and asked for again: a cluster that has just started elects leaders
+/// first, and the copies of a new bucket theirs, which may take them two tries. With the last try it stays
+/// below what connecting may take.
 const MAKE_TIME_MAX: Duration = Duration::from_secs(18);
 
 /// After what time without an answer the bucket is asked for again.
@@ -33,7 +34,8 @@ const CLOCK_MIN: u64 = 1_000_000_000_000_000;
 const SUBJECT: &str = "the bucket";
 
 impl Link {
-    /// What the stream's leader tells of the bucket, which is made if there is none. Whoever is connected to later must have this one.
+    /// What the stream's leader tells of the bucket, which is made if there is none. Whoever is connected to
+    /// later must have this one.
     ///
     /// # Errors
     /// [`Fault::Unsupported`] and [`Fault::ReadOnly`] with the way out, where the bucket cannot hold leases.
@@ -63,8 +65,9 @@ impl Link {
         self.judged(keys, info, subject)
     }
 
-    /// What the clock of the stream's leader shows, in milliseconds. Whoever asks is about to begin something, and somebody may have
-    /// edited the bucket since it was judged last: a record that it has dropped must not be taken for a lease that nobody holds.
+    /// What the clock of the stream's leader shows, in milliseconds. Whoever asks is about to begin
+    /// something, and somebody may have edited the bucket since it was judged last: a record that it has
+    /// dropped must not be taken for a lease that nobody holds.
     ///
     /// # Errors
     /// As [`existing_bucket`](Self::existing_bucket).
@@ -82,9 +85,10 @@ impl Link {
         }
     }
 
-    /// Whether the same, asked again, may be answered. A cluster does not answer, or refuses, while leaders are being elected,
-    /// as they are when it has just started or somebody has just made the bucket; and of several who ask at once it may answer
-    /// some alone. One server has no such times: it is asked again only if it may have made the bucket.
+    /// Whether the same, asked again, may be answered. A cluster does not answer, or refuses, while leaders
+    /// are being elected, as they are when it has just started or somebody has just made the bucket; and of
+    /// several who ask at once it may answer some alone. One server has no such times: it is asked again only
+    /// if it may have made the bucket.
     async fn may_pass(&self, error: &StoreError) -> bool {
         let passing = [
             Fault::TimedOut,
@@ -104,7 +108,8 @@ impl Link {
         is_electing || error.certainty == Certainty::Unknown
     }
 
-    /// A server without JetStream passes requests on to one that has it. Where nobody took one, there is none.
+    /// A server without JetStream passes requests on to one that has it. Where nobody took one, there is
+    /// none.
     async fn without_jetstream(&self, error: StoreError) -> StoreError {
         let is_on = match self.open().await {
             Ok(open) => open.connection.client.server_info().jetstream,
@@ -144,7 +149,8 @@ impl Link {
             Err(refusal) if refusal.number == STREAM_EXISTS => {}
             Err(refusal) => return Err(refused(Deed::Write, SUBJECT, self.place(), &refusal)),
         }
-        // Looked at once more: the answer does not say who keeps it. Whoever leads now may not have heard of it.
+        // Looked at once more: the answer does not say who keeps it. Whoever leads now may not have heard of
+        // it.
         let info = self.info(&keys.stream(), None, SUBJECT).await?;
         info.map_err(|refusal| refused(Deed::Read, SUBJECT, self.place(), &refusal))
     }
@@ -155,7 +161,8 @@ impl Link {
             return self.create(keys, 1).await;
         }
         match self.create(keys, REPLICAS_IN_A_CLUSTER).await? {
-            // What it tells is its own name: see `Dialled::is_clustered`. A cluster may be named as one of its servers, so it is asked.
+            // What it tells is its own name: see `Dialled::is_clustered`. A cluster may be named as one of
+            // its servers, so it is asked.
             Err(refusal) if refusal.number == NOT_CLUSTERED => self.create(keys, 1).await,
             made => Ok(made),
         }
@@ -168,8 +175,9 @@ impl Link {
     }
 }
 
-/// The number that the first message of a bucket gets that is made now: the clock's microseconds. So the numbers of a
-/// bucket that is made again do not come again, unless it was written to more than a million times a second.
+/// The number that the first message of a bucket gets that is made now: the clock's microseconds. So the
+/// numbers of a bucket that is made again do not come again, unless it was written to more than a million
+/// times a second.
 fn first_number() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     // Below 2^53, which every reader of JSON can read, until the year 2255.

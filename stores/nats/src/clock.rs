@@ -25,13 +25,14 @@ const CARRIED_ON_FOR: Duration = Duration::from_secs(1);
 /// How old a reading may be by which a looker is told ages.
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// The clock of the stream's leader, carried on for a second from each reading: the leader looks through the whole stream to
-/// tell it, and a lock that is taken a thousand times a second need not ask a thousand times.
+/// The clock of the stream's leader, carried on for a second from each reading: the leader looks through the
+/// whole stream to tell it, and a lock that is taken a thousand times a second need not ask a thousand times.
 ///
-/// Only a floor for tokens, which rise by counting for as long as the record lives. It is behind the leader's clock by the
-/// reading's way back and a second's error of this machine's clock at most, far less than a stream takes to be lost and made
-/// again; and ahead of it only where that clock itself runs slow, is set back, or is another leader's by then. Ages, which
-/// decide nothing, are told by it as well, and by an older reading.
+/// Only a floor for tokens, which rise by counting for as long as the record lives. It is behind the leader's
+/// clock by the reading's way back and a second's error of this machine's clock at most, far less than a
+/// stream takes to be lost and made again; and ahead of it only where that clock itself runs slow, is set
+/// back, or is another leader's by then. Ages, which decide nothing, are told by it as well, and by an older
+/// reading.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaderClock {
     rate_error_ppm: u32,
@@ -57,7 +58,8 @@ impl LeaderClock {
         }
     }
 
-    /// What the leader's clock shows at least, in milliseconds; `ask` reads it where the last reading is too old.
+    /// What the leader's clock shows at least, in milliseconds; `ask` reads it where the last reading is too
+    /// old.
     ///
     /// # Errors
     /// Of `ask`.
@@ -91,8 +93,8 @@ impl LeaderClock {
         });
     }
 
-    /// Reads it by `ask` where the latest reading is so old that ages would be wrong by what people see. Who cannot read it now
-    /// carries on the latest.
+    /// Reads it by `ask` where the latest reading is so old that ages would be wrong by what people see. Who
+    /// cannot read it now carries on the latest.
     pub(crate) async fn keep(&self, ask: impl Future<Output = Result<u64, StoreError>>) {
         let (now, latest) = (BootClock.now(), *held(&self.latest));
         if latest.is_none_or(|told| now.since(told.came_at) >= READ_AGAIN_AFTER)
@@ -102,7 +104,8 @@ impl LeaderClock {
         }
     }
 
-    /// What it shows now in milliseconds, for ages: by the latest reading, whatever its age. `None` before the first.
+    /// What it shows now in milliseconds, for ages: by the latest reading, whatever its age. `None` before
+    /// the first.
     pub(crate) fn about_now_ms(&self) -> Option<u64> {
         let latest = *held(&self.latest);
         latest?.at(BootClock.now(), self.rate_error_ppm)

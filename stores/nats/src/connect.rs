@@ -17,8 +17,8 @@ use tenure_remote::{Deed, RenewedFiles, TlsWords, line, none_lets_in};
 use tokio::net::lookup_host;
 use tokio::sync::{broadcast, watch};
 
-/// How long connecting to one server may take, its handshake included: where there is no other, or it is known to be far away, or after
-/// all others.
+/// How long connecting to one server may take, its handshake included: where there is no other, or it is
+/// known to be far away, or after all others.
 pub(crate) const CONNECTION_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// How long one server may take, where another may be asked.
@@ -66,15 +66,16 @@ impl Servers {
         }
     }
 
-    /// A new one begins with each connection that is made. A server that crashes may have lost what it had confirmed last,
-    /// and gives other writes the numbers of those; and its connections have ended then. So what a number stands for
-    /// is known to whoever sends over a connection that is older than the epoch in which the number was shown.
+    /// A new one begins with each connection that is made. A server that crashes may have lost what it had
+    /// confirmed last, and gives other writes the numbers of those; and its connections have ended then. So
+    /// what a number stands for is known to whoever sends over a connection that is older than the epoch in
+    /// which the number was shown.
     pub(crate) fn epoch(&self) -> u64 {
         self.made.load(Ordering::SeqCst)
     }
 
-    /// Connects to the first of the servers that answers and lets in. One that has another bucket than whoever was connected to
-    /// first counts as away.
+    /// Connects to the first of the servers that answers and lets in. One that has another bucket than
+    /// whoever was connected to first counts as away.
     ///
     /// # Errors
     /// Not applied: nothing of a request was sent. What it [comes to](none_lets_in).
@@ -98,9 +99,9 @@ impl Servers {
                 Err(error) => failed.push(error),
             }
         }
-        // Those that can be had may be so far away that none greets in what one is given where there are others: the first of them is
-        // given more, and the next one another time.
-        // Not the one that had as much already.
+        // Those that can be had may be so far away that none greets in what one is given where there are
+        // others: the first of them is given more, and the next one another time. Not the one that had as
+        // much already.
         let is_late =
             |(step, error): (usize, &StoreError)| error.fault == Fault::TimedOut && !(is_far && step == 0);
         let late = failed.iter().enumerate().position(is_late);
@@ -137,7 +138,8 @@ impl Servers {
     /// Has the next connection be tried at the server after this one first.
     pub(crate) fn pass_over(&self, server: usize) {
         let next = (server + 1) % self.url.hosts.len();
-        // Once, although both connections of a store leave it: of two servers, two steps on is the same one again.
+        // Once, although both connections of a store leave it: of two servers, two steps on is the same one
+        // again.
         let _left_before = self
             .first
             .compare_exchange(server, next, Ordering::Relaxed, Ordering::Relaxed);
@@ -238,9 +240,9 @@ impl Servers {
         // Refused if the program has chosen one before; then that one is used.
         let _chosen_before = ring::default_provider().install_default();
         let (pass, is_made) = (Arc::new(pass), Arc::clone(is_made));
-        // Asked at each greeting: at that of each address of the host, until one lets in. Once it is made, the driver would
-        // connect once more by itself, and send to a server that may have been started again what was meant for the one
-        // before.
+        // Asked at each greeting: at that of each address of the host, until one lets in. Once it is made,
+        // the driver would connect once more by itself, and send to a server that may have been started again
+        // what was meant for the one before.
         let login = move |number: Vec<u8>| {
             let shown = match is_made.load(Ordering::SeqCst) {
                 false => pass.shown(&number),
@@ -260,8 +262,8 @@ impl Servers {
             .connection_timeout(allowed)
             .request_timeout(None)
             .subscription_capacity(crate::watch::MESSAGES_WAITING_MAX)
-            // Nobody waits for what the driver would repeat or hold back: a broken connection is replaced by the next
-            // request. Fewer it does not know.
+            // Nobody waits for what the driver would repeat or hold back: a broken connection is replaced by
+            // the next request. Fewer it does not know.
             .max_reconnects(1)
             .ignore_discovered_servers()
             .retain_servers_order()
@@ -290,8 +292,9 @@ struct Each {
     whole: Duration,
 }
 
-/// The driver tries a host's addresses one after the other. So that one behind which nobody greets leaves the others their time,
-/// they share it; where that would be less than one of several servers has, each has as much as a server.
+/// The driver tries a host's addresses one after the other. So that one behind which nobody greets leaves the
+/// others their time, they share it; where that would be less than one of several servers has, each has as
+/// much as a server.
 fn time_for_each(allowed: Duration, addresses: u32) -> Each {
     let address = (allowed / addresses).max(SERVER_TIME_MAX.min(allowed));
     Each {
@@ -300,8 +303,8 @@ fn time_for_each(allowed: Duration, addresses: u32) -> Each {
     }
 }
 
-/// How many addresses a host has, as that of a service with several servers. One, where that cannot be found out: the driver
-/// says why.
+/// How many addresses a host has, as that of a service with several servers. One, where that cannot be found
+/// out: the driver says why.
 async fn addresses(host: &Host, allowed: Duration) -> u32 {
     let looked_up = tokio::time::timeout(allowed, lookup_host((host.name.as_str(), host.port))).await;
     let count = looked_up.ok().and_then(Result::ok).map_or(1, Iterator::count);

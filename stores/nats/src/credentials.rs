@@ -33,7 +33,8 @@ impl Credentials {
         })
     }
 
-    /// The values stand each below a line of its own that says what it is. Without such lines it is a seed alone.
+    /// The values stand each below a line of its own that says what it is. Without such lines it is a seed
+    /// alone.
     fn parse(text: &str) -> Option<Self> {
         let value_below = |what: &str| {
             let mut lines = text.lines().map(str::trim);

@@ -46,15 +46,15 @@ pub(crate) enum Unanswered {
 }
 
 impl Dialled {
-    /// Whether it was there when this epoch began, and so for as long as it lasts: its server has not been started again
-    /// since what was shown in that epoch, and has lost nothing of it. Of the servers of a cluster that keep the bucket this tells
-    /// nothing, if they are others.
+    /// Whether it was there when this epoch began, and so for as long as it lasts: its server has not been
+    /// started again since what was shown in that epoch, and has lost nothing of it. Of the servers of a
+    /// cluster that keep the bucket this tells nothing, if they are others.
     pub(crate) fn is_older_than(&self, epoch: u64) -> bool {
         self.number < epoch
     }
 
-    /// Whether its server is of a cluster for certain. One that has leaf-node remotes, and no cluster, tells its own name as that of its
-    /// cluster.
+    /// Whether its server is of a cluster for certain. One that has leaf-node remotes, and no cluster, tells
+    /// its own name as that of its cluster.
     pub(crate) fn is_clustered(&self) -> bool {
         let server = self.client.server_info();
         server
@@ -103,8 +103,8 @@ impl Dialled {
     }
 }
 
-/// What a complaint of the server's says about something that was sent to this subject: that it was not taken, or that its
-/// answer may not be heard, and then nobody knows what became of it. `None`: nothing.
+/// What a complaint of the server's says about something that was sent to this subject: that it was not
+/// taken, or that its answer may not be heard, and then nobody knows what became of it. `None`: nothing.
 fn denies(complaint: &str, subject: &str) -> Option<Certainty> {
     // The server's words alone: subjects that differ in case are two.
     let says = |words: &str| {

@@ -70,7 +70,8 @@ impl Syncs {
         Self(told.into_iter().filter_map(Result::ok).flatten().collect())
     }
 
-    /// Of the servers that keep the bucket, those of which nothing is known, or that do not write before they confirm.
+    /// Of the servers that keep the bucket, those of which nothing is known, or that do not write before they
+    /// confirm.
     fn of(&self, servers: &[String]) -> Worst {
         let told = servers.iter().map(|server| Some(self.0.get(server)?.sync));
         // Who keeps the bucket must be known: nothing follows from nobody.
@@ -99,7 +100,8 @@ impl Syncs {
             .any(|server| self.0.get(server).is_some_and(|told| told.version.may_lack()))
     }
 
-    /// How many bytes of JetStream's a server has where it keeps such a bucket, and how many it may have. `None` if it does not tell.
+    /// How many bytes of JetStream's a server has where it keeps such a bucket, and how many it may have.
+    /// `None` if it does not tell.
     pub(crate) fn filled(&self, server: &str, kept: Kept) -> Option<[u64; 2]> {
         let told = self.0.get(server)?;
         match kept {
@@ -132,8 +134,8 @@ enum Worst {
     Unknown,
 }
 
-/// The name of a server, and what it tells of itself, by its monitoring. One whose version cannot be read has told nothing: by the
-/// version alone can be said whether it keeps what it syncs.
+/// The name of a server, and what it tells of itself, by its monitoring. One whose version cannot be read has
+/// told nothing: by the version alone can be said whether it keeps what it syncs.
 async fn look(monitor: &Host) -> Option<(String, Told)> {
     let mut stream = TcpStream::connect((monitor.name.as_str(), monitor.port))
         .await
@@ -170,8 +172,8 @@ async fn look(monitor: &Host) -> Option<(String, Told)> {
     Some((name, told))
 }
 
-/// Whether a folder is in memory, or the one that the servers take where their configuration names none, or `/tmp` itself: many
-/// systems empty that when they start.
+/// Whether a folder is in memory, or the one that the servers take where their configuration names none, or
+/// `/tmp` itself: many systems empty that when they start.
 fn is_emptied(folder: &str) -> bool {
     ["/tmp/nats/jetstream", "/tmp/jetstream"].contains(&folder)
         || ["/dev/shm/", "/run/", "/var/run/"]

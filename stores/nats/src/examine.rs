@@ -82,7 +82,8 @@ impl Kv {
         })
     }
 
-    /// Whether records may be watched, where they may be read and written: by a watch of names that nobody leads.
+    /// Whether records may be watched, where they may be read and written: by a watch of names that nobody
+    /// leads.
     async fn right_to_watch(&self) -> Finding {
         let harm = "so that nobody is woken when a lease is given back";
         let mut watch = match self.open_watch(&Scope::Prefix(SCRATCH.to_owned())).await {

@@ -36,8 +36,8 @@ impl Refusal {
         self.number == WRONG_LAST_SEQUENCE
     }
 
-    /// Whether another message is just being stored that the condition is about, so that it was not looked at: nothing was
-    /// stored, and nobody knows yet whether the condition holds.
+    /// Whether another message is just being stored that the condition is about, so that it was not looked
+    /// at: nothing was stored, and nobody knows yet whether the condition holds.
     pub(crate) fn is_in_process(&self) -> bool {
         self.number == IN_PROCESS
     }
@@ -69,8 +69,8 @@ impl Refusal {
                 Unknown,
                 format!("{told}; the server's disk is full: free space"),
             ),
-            // Servers before 2.12 say so also when they come to store what a majority has agreed on: another one of them leads
-            // then, and has it.
+            // Servers before 2.12 say so also when they come to store what a majority has agreed on: another
+            // one of them leads then, and has it.
             SERVER_LIMIT => (Fault::Full, Unknown, format!("{told}; {RAISE_LIMITS}")),
             SEALED => (
                 Fault::ReadOnly,
@@ -115,7 +115,8 @@ impl Refusal {
         }
     }
 
-    /// Which limit, of the account, of the server or of the bucket, it is of, and what is to be done about it.
+    /// Which limit, of the account, of the server or of the bucket, it is of, and what is to be done about
+    /// it.
     fn limit(&self) -> Option<(Fault, &'static str)> {
         Some(match self.number {
             ACCOUNT_LIMIT | MEMORY_LIMIT | STORAGE_LIMIT => (Fault::Full, RAISE_LIMITS),
@@ -191,8 +192,8 @@ mod tests {
     use serde_json::json;
     use tenure_core::{Certainty, Fault};
 
-    /// To have a server of a cluster before 2.12 say so at the very moment at which it stores what is agreed on would take a disk
-    /// that fills at that moment.
+    /// To have a server of a cluster before 2.12 say so at the very moment at which it stores what is agreed
+    /// on would take a disk that fills at that moment.
     #[test]
     fn write_that_a_server_without_room_refuses_may_be_stored_by_the_others() {
         let answer = json!({ "error": { "code": 503, "err_code": SERVER_LIMIT, "description": "insufficient resources" } });

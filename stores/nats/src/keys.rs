@@ -104,7 +104,8 @@ impl Keys {
     }
 }
 
-/// A name as one part of a key: letters, digits, `-`, `_` and `/` as they are, every other byte as `=` and two digits.
+/// A name as one part of a key: letters, digits, `-`, `_` and `/` as they are, every other byte as `=` and
+/// two digits.
 pub(crate) fn escaped(name: &str) -> String {
     let mut escaped = String::with_capacity(name.len());
     for byte in name.bytes() {

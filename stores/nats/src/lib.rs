@@ -1,8 +1,9 @@
 //! Tenure's leases and fences on NATS JetStream.
 //!
-//! [`NatsStore`] keeps leases in a key-value bucket, one record each, and judges them by observed time: NATS compares and
-//! swaps, and has no clock that a condition could use. [`NatsFence`] refuses stale terms in the very message that writes.
-//! Set-up, least privileges, the record's layout, what is promised and what is not: the `README.md` of this crate.
+//! [`NatsStore`] keeps leases in a key-value bucket, one record each, and judges them by observed time: NATS
+//! compares and swaps, and has no clock that a condition could use. [`NatsFence`] refuses stale terms in the
+//! very message that writes. Set-up, least privileges, the record's layout, what is promised and what is not:
+//! the `README.md` of this crate.
 
 mod ages;
 mod api;

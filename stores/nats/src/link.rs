@@ -17,7 +17,8 @@ const LISTENED_TO_FOR: Duration = Duration::from_secs(1);
 /// The connection in use.
 pub(crate) type Open = tenure_remote::Open<Dialled>;
 
-/// A connection that heals: the driver's own keeps a silent one for minutes, and holds requests back for a later one.
+/// A connection that heals: the driver's own keeps a silent one for minutes, and holds requests back for a
+/// later one.
 pub(crate) struct Link(tenure_remote::Link<Servers>);
 
 impl Dial for Servers {
@@ -31,8 +32,8 @@ impl Dial for Servers {
         *dialled.ended.borrow()
     }
 
-    /// A server that is frozen or has vanished answers nothing; one that is cut off from the others says that nobody is
-    /// there: see [`Link::look_elsewhere`].
+    /// A server that is frozen or has vanished answers nothing; one that is cut off from the others says that
+    /// nobody is there: see [`Link::look_elsewhere`].
     fn leave(&self, dialled: &Dialled) {
         // With its watches: cut off, it may go on to say that it is there, and hear nothing.
         dialled.left.send_replace(true);
@@ -108,17 +109,18 @@ impl Link {
         })
     }
 
-    /// The server says that nobody takes requests now. It may be cut off from the others, which have a majority: so the next
-    /// connection is made to another, also where the URL names one host, behind which there may be several; and a watch over
-    /// this one, which would hear nothing and go on, ends. Where all say so, an election is under way: each is listened to for a
-    /// second at least.
+    /// The server says that nobody takes requests now. It may be cut off from the others, which have a
+    /// majority: so the next connection is made to another, also where the URL names one host, behind which
+    /// there may be several; and a watch over this one, which would hear nothing and go on, ends. Where all
+    /// say so, an election is under way: each is listened to for a second at least.
     pub(crate) fn look_elsewhere(&self, open: &Open) {
         if open.connection.made_at.elapsed() >= LISTENED_TO_FOR {
             self.leave(open);
         }
     }
 
-    /// Has the next connection be made to another server, where there is one, and ends the watches over this one.
+    /// Has the next connection be made to another server, where there is one, and ends the watches over this
+    /// one.
     pub(crate) fn leave(&self, open: &Open) {
         if self.0.discard(open) {
             self.servers().leave(&open.connection);

@@ -4,7 +4,8 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// A time as `2026-11-21T21:08:10.67Z`, in milliseconds since 1970. `None` for anything else, and for times before.
+/// A time as `2026-11-21T21:08:10.67Z`, in milliseconds since 1970. `None` for anything else, and for times
+/// before.
 pub(crate) fn milliseconds(text: &str) -> Option<u64> {
     let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
     u64::try_from(time.unix_timestamp_nanos() / 1_000_000).ok()

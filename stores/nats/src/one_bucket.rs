@@ -16,8 +16,8 @@ pub(crate) const LOOK_TIME_MAX: Duration = Duration::from_secs(1);
 /// What failures of that are about.
 const SUBJECT: &str = "connecting";
 
-/// That of whoever was connected to first. A server that has another of this name is none of ours, however late it comes: as one whose
-/// disk was emptied, and where somebody has made a bucket since.
+/// That of whoever was connected to first. A server that has another of this name is none of ours, however
+/// late it comes: as one whose disk was emptied, and where somebody has made a bucket since.
 pub(crate) struct OneBucket {
     stream: String,
     /// When it was made: [`created`].
@@ -52,7 +52,8 @@ impl OneBucket {
         }
     }
 
-    /// Has a server say which bucket it has, before it is asked anything else. Nobody is asked before one is known.
+    /// Has a server say which bucket it has, before it is asked anything else. Nobody is asked before one is
+    /// known.
     ///
     /// # Errors
     /// It has not this one, or does not say. Not applied.
@@ -94,7 +95,8 @@ impl OneBucket {
     }
 }
 
-/// What a refusal comes to where the bucket is known: a server that has none is another one, also where it is about to know of it.
+/// What a refusal comes to where the bucket is known: a server that has none is another one, also where it is
+/// about to know of it.
 fn without(refusal: &Refusal, error: StoreError) -> StoreError {
     match refusal.number {
         STREAM_NOT_FOUND => StoreError {
@@ -106,8 +108,8 @@ fn without(refusal: &Refusal, error: StoreError) -> StoreError {
 }
 
 impl Link {
-    /// Believes what was told of the bucket over this connection only if it is ours: it may have been made again, or the server that
-    /// is connected pass requests on to others.
+    /// Believes what was told of the bucket over this connection only if it is ours: it may have been made
+    /// again, or the server that is connected pass requests on to others.
     ///
     /// # Errors
     /// It is another. The next connection is made to whoever has ours.
@@ -127,8 +129,9 @@ impl Link {
     }
 }
 
-/// When the bucket was made that this tells of, by its servers' clock to the nanosecond: no two were made at once. All that keep it
-/// say the same, through restarts and other settings; only one that a cluster restores of a backup is of that moment.
+/// When the bucket was made that this tells of, by its servers' clock to the nanosecond: no two were made at
+/// once. All that keep it say the same, through restarts and other settings; only one that a cluster restores
+/// of a backup is of that moment.
 pub(crate) fn created(info: &Value) -> Option<&str> {
     info["created"].as_str()
 }

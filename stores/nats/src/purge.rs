@@ -12,7 +12,8 @@ use tenure_remote::Deed;
 const SUBJECT: &str = "the clean-up of leases";
 
 impl Kv {
-    /// Reads a page, and removes each record that nobody uses, up to its number: one that was written since has a greater one.
+    /// Reads a page, and removes each record that nobody uses, up to its number: one that was written since
+    /// has a greater one.
     pub(crate) async fn purge(&self, request: &Purge) -> Result<Purged, StoreError> {
         let page = request.page();
         // Before the records: so none looks older than it is.
@@ -83,12 +84,13 @@ impl Kv {
     }
 }
 
-/// For how long a clock must have shown more than a token that was ahead of it: longer than any request may take that looks for the
-/// record, and carries on a reading of that clock from before.
+/// For how long a clock must have shown more than a token that was ahead of it: longer than any request may
+/// take that looks for the record, and carries on a reading of that clock from before.
 const PASSED_FOR_MS: u64 = 60_000;
 
-/// Whether the next token of a name is above this one, though the record be gone: it starts from the clock. Where that was not
-/// behind the token at the last write, it has passed it for as long as nobody has used the record.
+/// Whether the next token of a name is above this one, though the record be gone: it starts from the clock.
+/// Where that was not behind the token at the last write, it has passed it for as long as nobody has used the
+/// record.
 fn next_is_above(token: FencingToken, stored_ms: u64, now_ms: u64) -> bool {
     let token = token.number();
     token <= stored_ms || token.saturating_add(PASSED_FOR_MS) < now_ms

@@ -12,7 +12,8 @@ use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::Deed;
 
 impl Link {
-    /// Refuses a URL whose servers have a bucket each: whoever comes while the first is down would lead beside who came before.
+    /// Refuses a URL whose servers have a bucket each: whoever comes while the first is down would lead
+    /// beside who came before.
     ///
     /// # Errors
     /// [`Fault::Invalid`], not applied.
@@ -58,7 +59,8 @@ impl Link {
     }
 }
 
-/// Whether this server has the very bucket: one that was made at the same moment, and is no copy. `None` if it does not tell.
+/// Whether this server has the very bucket: one that was made at the same moment, and is no copy. `None` if
+/// it does not tell.
 async fn has_the_same(ours: &Dialled, other: &Dialled, keys: &Keys, info: &Value) -> Option<bool> {
     let asked = other
         .client
@@ -80,8 +82,8 @@ async fn has_the_same(ours: &Dialled, other: &Dialled, keys: &Keys, info: &Value
     }
 }
 
-/// Whether the bucket that this tells of is led by this very server, which is of no cluster: so nobody else has it, and whoever
-/// has one like it has a copy.
+/// Whether the bucket that this tells of is led by this very server, which is of no cluster: so nobody else
+/// has it, and whoever has one like it has a copy.
 fn leads_alone(server: &Dialled, told: &Value) -> bool {
     let name = server.client.server_info().server_name;
     !server.is_clustered() && told["cluster"]["leader"] == name.as_str()

@@ -14,7 +14,8 @@ const FULL_PERCENT: u64 = 80;
 
 const SUBJECT: &str = "the room of the account";
 
-/// What is refused where the account or a server is full, by whatever stream: also what would only replace a record, of one copy, too.
+/// What is refused where the account or a server is full, by whatever stream: also what would only replace a
+/// record, of one copy, too.
 const SHARED_HARM: &str =
     "what is full refuses every write of its streams: nobody is granted or renews a lease, and all terms end";
 

@@ -23,7 +23,8 @@ const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(500).expect("not zero");
 /// The leases of one bucket.
 pub(crate) struct Site {
     requests: ObservedStore<Kv, BootClock>,
-    /// The same over a connection of their own: nothing else stands before a renewal. What one has seen, both know.
+    /// The same over a connection of their own: nothing else stands before a renewal. What one has seen, both
+    /// know.
     renewals: ObservedStore<Kv, BootClock>,
     /// That connection.
     of_renewals: Arc<Link>,
@@ -86,8 +87,8 @@ impl Requests for Site {
     }
 
     async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
-        // The servers may let in one connection and not another: whoever could not renew a lease does not take it. Both at once: where a
-        // server has died, neither is there.
+        // The servers may let in one connection and not another: whoever could not renew a lease does not
+        // take it. Both at once: where a server has died, neither is there.
         tokio::try_join!(self.of_renewals.open(), self.kv.link.open())?;
         self.requests.acquire(request).await
     }

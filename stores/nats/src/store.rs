@@ -6,13 +6,14 @@ use tenure_remote::{Remote, System, lease_purge, lease_store};
 
 /// Leases in a key-value bucket of NATS JetStream, judged by observed time.
 ///
-/// NATS has no clock that a condition could use, so an expired lease is taken over once its record was seen unchanged for
-/// its ttl: by a candidate that watches, one ttl after the last renewal; by one that has just started, one ttl after it
-/// started. A vacant one is taken at once.
+/// NATS has no clock that a condition could use, so an expired lease is taken over once its record was seen
+/// unchanged for its ttl: by a candidate that watches, one ttl after the last renewal; by one that has just
+/// started, one ttl after it started. A vacant one is taken at once.
 ///
-/// Every decision is made over what the stream's leader has, by a write that is conditional on the revision that was read.
-/// The driver's connections live on a thread of the store's own, so that blocked user code cannot starve a renewal, and
-/// renewals have one for themselves. Dropping the store ends the thread without waiting for it.
+/// Every decision is made over what the stream's leader has, by a write that is conditional on the revision
+/// that was read. The driver's connections live on a thread of the store's own, so that blocked user code
+/// cannot starve a renewal, and renewals have one for themselves. Dropping the store ends the thread without
+/// waiting for it.
 ///
 /// What a confirmed write is worth depends on the servers: [`traits`](tenure_core::LeaseStore::traits) says
 /// [`FenceOnly`](tenure_core::Durability::FenceOnly) and why where an acknowledged write can be lost.
@@ -27,8 +28,9 @@ pub(crate) const SYSTEM: System = System {
 };
 
 impl NatsStore {
-    /// Connects by a URL: `nats://[user:password@]host[:port][,…][/bucket][?options]`, or `nats+tls://`; what stands before
-    /// the `@` without a colon is a token. The bucket is `tenure` where none is named, and is made if it does not exist.
+    /// Connects by a URL: `nats://[user:password@]host[:port][,…][/bucket][?options]`, or `nats+tls://`; what
+    /// stands before the `@` without a colon is a token. The bucket is `tenure` where none is named, and is
+    /// made if it does not exist.
     ///
     /// | option | default | meaning |
     /// |---|---|---|
@@ -40,12 +42,13 @@ impl NatsStore {
     /// | `rateErrorPpm=` | `500` | how wrong this machine's clock may go, in parts per million: what every candidate's timing assumes, or more; up to 100,000 |
     ///
     /// # Errors
-    /// [`StoreError`], after 30 s at most, not applied but for a bucket that may have been made. The message never holds a
-    /// password. [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read,
+    /// [`StoreError`], after 30 s at most, not applied but for a bucket that may have been made. The message
+    /// never holds a password. [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read,
     /// [`Fault::Unreachable`](tenure_core::Fault::Unreachable),
-    /// [`Fault::Unauthenticated`](tenure_core::Fault::Unauthenticated), [`Fault::Forbidden`](tenure_core::Fault::Forbidden),
-    /// [`Fault::Unsupported`](tenure_core::Fault::Unsupported) for a bucket that would lose records and for an account
-    /// without JetStream, [`Fault::ReadOnly`](tenure_core::Fault::ReadOnly) for a mirror.
+    /// [`Fault::Unauthenticated`](tenure_core::Fault::Unauthenticated),
+    /// [`Fault::Forbidden`](tenure_core::Fault::Forbidden),
+    /// [`Fault::Unsupported`](tenure_core::Fault::Unsupported) for a bucket that would lose records and for
+    /// an account without JetStream, [`Fault::ReadOnly`](tenure_core::Fault::ReadOnly) for a mirror.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let url = StoreUrl::parse(url)?;
         Ok(Self(Remote::open(SYSTEM, Site::open(url)).await?))

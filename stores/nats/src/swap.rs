@@ -97,7 +97,8 @@ impl Kv {
         if created != Written::Conflict {
             return Ok(created);
         }
-        // Where a record was removed by an operator, a mark of that stands in its place. Nothing of ours was written yet.
+        // Where a record was removed by an operator, a mark of that stands in its place. Nothing of ours was
+        // written yet.
         let seen = self.last(name).await.map_err(|error| StoreError {
             certainty: tenure_core::Certainty::NotApplied,
             ..error

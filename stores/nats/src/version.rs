@@ -5,18 +5,21 @@ use std::ops::Range;
 use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::{Deed, line};
 
-/// From which one on servers compare with the last message of another subject than the written one.
-/// Older ones ignore the header that asks for it and refuse every write: nothing wrong is stored, and nothing at all.
+/// From which one on servers compare with the last message of another subject than the written one. Older
+/// ones ignore the header that asks for it and refuse every write: nothing wrong is stored, and nothing at
+/// all.
 const COMPARES_FROM: Version = Version(2, 11, 0, Stage::Early);
 
-/// From which one on a server that was killed comes up with what it had confirmed. Of those before, 2.10.25, 2.10.26, 2.11.0 and 2.11.1
-/// were killed with a new bucket of two records, synced before they were confirmed, and came up with an empty one.
+/// From which one on a server that was killed comes up with what it had confirmed. Of those before, 2.10.25,
+/// 2.10.26, 2.11.0 and 2.11.1 were killed with a new bucket of two records, synced before they were
+/// confirmed, and came up with an empty one.
 const REMEMBERS_FROM: Version = Version(2, 11, 2, Stage::Released);
 
-/// From which one on a server of several copies lacks nothing that the others have confirmed. Of those before, one that has no room
-/// takes a snapshot for applied of which it has fetched nothing (nats-io/nats-server#8265), says so in no answer, and gives what comes
-/// after other numbers than the others do. Earlier ones elect two leaders of one term (#7698), or count copies of what an earlier
-/// leader wrote as its confirmation (#7955).
+/// From which one on a server of several copies lacks nothing that the others have confirmed. Of those
+/// before, one that has no room takes a snapshot for applied of which it has fetched nothing
+/// (nats-io/nats-server#8265), says so in no answer, and gives what comes after other numbers than the others
+/// do. Earlier ones elect two leaders of one term (#7698), or count copies of what an earlier leader wrote as
+/// its confirmation (#7955).
 const KEEPS_ALL_FROM: Version = Version(2, 14, 3, Stage::Released);
 
 /// What keeps all of the line that is mended beside.

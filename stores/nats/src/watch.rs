@@ -25,7 +25,8 @@ pub(crate) const MESSAGES_WAITING_MAX: usize = 8_192;
 /// Events that may wait for a slow reader. When it is full, messages wait in the driver.
 const EVENTS_WAITING_MAX: usize = 256;
 
-/// Most records that are known not to be understood. When it is full it forgets all, and may then tell of each once more.
+/// Most records that are known not to be understood. When it is full it forgets all, and may then tell of
+/// each once more.
 const STRANGE_MAX: usize = 1_024;
 
 /// How often the server says that it is there, where there is nothing else to say.
@@ -57,8 +58,8 @@ impl RecordWatch for KvWatch {
 }
 
 impl KvWatch {
-    /// Answers when the first message has come, and be it the servers' word that they are there, as each second: that a watch was
-    /// begun does not say that what it tells arrives.
+    /// Answers when the first message has come, and be it the servers' word that they are there, as each
+    /// second: that a watch was begun does not say that what it tells arrives.
     ///
     /// # Errors
     /// It is over before that, as it is when nothing has come for some seconds.
@@ -239,8 +240,8 @@ impl Reader {
         told
     }
 
-    /// A write. What cannot be understood is a gap: the reader looks for itself. Once: a later Tenure renews its records in
-    /// each beat, and until one of them is understood again there is nothing more to see.
+    /// A write. What cannot be understood is a gap: the reader looks for itself. Once: a later Tenure renews
+    /// its records in each beat, and until one of them is understood again there is nothing more to see.
     fn translate(&mut self, message: &Message, numbers: Numbers) -> Option<RecordEvent> {
         let name = self
             .kv
@@ -290,8 +291,8 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// From where an acknowledgement would go: `$JS.ACK.stream.consumer.deliveries.SEQUENCE.SEQUENCE.TIME.…`, in newer servers
-    /// with a domain and an account before the stream.
+    /// From where an acknowledgement would go: `$JS.ACK.stream.consumer.deliveries.SEQUENCE.SEQUENCE.TIME.…`,
+    /// in newer servers with a domain and an account before the stream.
     fn of(reply: &str) -> Option<Self> {
         let parts: Vec<&str> = reply.split('.').collect();
         let begin = match parts.len() {

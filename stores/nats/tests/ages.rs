@@ -7,7 +7,8 @@ use tenure_core::{Lease, LeaseName, LeaseStore, Listed, Page};
 /// How long a lease is left alone.
 const LEFT_ALONE: Duration = Duration::from_secs(2);
 
-/// What it must have aged by then: a reading of the leader's clock that was long on its way makes ages shorter.
+/// What it must have aged by then: a reading of the leader's clock that was long on its way makes ages
+/// shorter.
 const AGED: Duration = Duration::from_secs(1);
 
 /// What whole milliseconds may add to an age.
@@ -24,7 +25,8 @@ async fn looks(scratch: &Scratch, name: &LeaseName) -> [Lease; 2] {
     }
 }
 
-/// No clock of a client's says so: the time of the last write is the servers', and the token is their clock at the first.
+/// No clock of a client's says so: the time of the last write is the servers', and the token is their clock
+/// at the first.
 #[tokio::test]
 async fn who_looks_for_the_first_time_is_told_ages_by_the_servers_clock() {
     let scratch = Scratch::new().await;

@@ -1,4 +1,5 @@
-//! What is cleaned up where a bucket keeps more than the last revision, and how long looking at the servers takes.
+//! What is cleaned up where a bucket keeps more than the last revision, and how long looking at the servers
+//! takes.
 
 use crate::common::{Scratch, giving_back, request, seconds, shared, take};
 use serde_json::json;
@@ -44,7 +45,8 @@ async fn record_with_earlier_revisions_counts_as_one_that_was_removed() {
     assert_eq!(store.get(&asked.name).await, Ok(None));
 }
 
-/// Somebody may take a lease between the look and the removal: here the removal comes once more when it was taken.
+/// Somebody may take a lease between the look and the removal: here the removal comes once more when it was
+/// taken.
 #[tokio::test]
 async fn record_that_was_taken_since_it_was_looked_at_is_not_removed() {
     let scratch = Scratch::new().await;
@@ -72,8 +74,8 @@ async fn record_that_was_taken_since_it_was_looked_at_is_not_removed() {
     assert_eq!(lease.map(|lease| lease.token), Some(token));
 }
 
-/// Where a bucket is told to (`nats kv add --marker-ttl`), the servers leave a marker of their own in place of what has become
-/// too old: of all that nobody renewed while somebody had set an age.
+/// Where a bucket is told to (`nats kv add --marker-ttl`), the servers leave a marker of their own in place
+/// of what has become too old: of all that nobody renewed while somebody had set an age.
 #[tokio::test]
 async fn record_in_whose_place_the_servers_left_a_marker_is_gone() {
     let scratch = Scratch::new().await;
@@ -114,7 +116,8 @@ async fn record_in_whose_place_the_servers_left_a_marker_is_gone() {
     assert!(next.token > token);
 }
 
-/// All are asked before the first one answers. On a loaded machine that may be too late for its patience, again and again.
+/// All are asked before the first one answers. On a loaded machine that may be too late for its patience,
+/// again and again.
 #[tokio::test]
 async fn servers_are_asked_together_what_they_are_set_to() {
     let scratch = Scratch::new().await;

@@ -287,7 +287,8 @@ async fn server_that_is_cut_off_is_left_although_the_url_names_no_other() {
     extended_in_time(&store, &renewals).await;
 }
 
-/// While a write is being stored that the mark admits, the servers put the claim off. Nobody else has written meanwhile.
+/// While a write is being stored that the mark admits, the servers put the claim off. Nobody else has written
+/// meanwhile.
 #[tokio::test]
 async fn claim_that_meets_a_write_under_way_waits_for_it_and_asks_seldom() {
     let mut cluster = NatsCluster::start(NatsOptions::default())

@@ -87,7 +87,8 @@ async fn bucket_is_made_with_one_revision_on_disk_and_nothing_that_forgets() {
     assert_eq!(lease.token, term.token);
 }
 
-/// Each would lose records, or takes no writes, or one alone, or what nobody compared; all are left as they are.
+/// Each would lose records, or takes no writes, or one alone, or what nobody compared; all are left as they
+/// are.
 #[tokio::test]
 async fn buckets_that_would_lose_records_are_refused_with_the_way_out() {
     for (config, fault, way_out) in [

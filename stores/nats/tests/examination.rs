@@ -180,7 +180,8 @@ async fn bucket_in_a_folder_that_a_restart_of_the_machine_empties_is_for_the_fen
     }
 }
 
-/// Two of three that sync are a majority, but not the one that is left when the others' machines have crashed.
+/// Two of three that sync are a majority, but not the one that is left when the others' machines have
+/// crashed.
 #[tokio::test]
 async fn one_copy_that_would_lose_what_it_confirmed_makes_a_bucket_for_the_fence_alone_whichever_it_is() {
     let scratch = Scratch::on(&shared_cluster().await.url());
@@ -227,7 +228,8 @@ async fn one_copy_that_would_lose_what_it_confirmed_makes_a_bucket_for_the_fence
     ] {
         for odd in 0..servers.len() {
             let options = telling(odd, version, &config).await;
-            // On a loaded machine one may take longer to tell than whoever connects waits: that is no copy that tells.
+            // On a loaded machine one may take longer to tell than whoever connects waits: that is no copy
+            // that tells.
             eventually_async(Duration::from_secs(60), reason, || async {
                 match scratch.store_with(&options).await.traits().durability {
                     Durability::FenceOnly(why) if why.contains(reason) => Ok(()),

@@ -1,5 +1,6 @@
-//! Another server at an address of the URL, since nobody asked last: one that has a bucket of its own, as any process makes that
-//! connects there, which would give the lease away a second time, and call the leader's lost. Each URL names one address.
+//! Another server at an address of the URL, since nobody asked last: one that has a bucket of its own, as any
+//! process makes that connects there, which would give the lease away a second time, and call the leader's
+//! lost. Each URL names one address.
 use crate::common::{Scratch, in_time, request, seconds, shared, take};
 use std::time::Duration;
 use tenure_conformance::strangers::{
@@ -128,7 +129,8 @@ async fn stranger_is_passed_over_for_another_server_of_the_url() {
     address.is_untouched().await;
 }
 
-/// In it the lease is nobody's: whoever took it there would lead beside the holder. Over the connection of before, too.
+/// In it the lease is nobody's: whoever took it there would lead beside the holder. Over the connection of
+/// before, too.
 #[tokio::test]
 async fn bucket_that_was_made_again_is_taken_by_nobody_for_the_one_before() {
     let scratch = Scratch::on(&shared().await.url());

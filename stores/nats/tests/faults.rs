@@ -1,4 +1,5 @@
-//! Real faults of one server and of the network before it. Errors come back bounded, tokens rise, connections heal.
+//! Real faults of one server and of the network before it. Errors come back bounded, tokens rise, connections
+//! heal.
 
 use crate::common::{Scratch, giving_back, granted, renewal, request, seconds, shared, take};
 use std::time::{Duration, Instant};
@@ -12,7 +13,8 @@ use tenure_testkit::{Fault, FaultProxy, NatsOptions, NatsServer, RequestFault, e
 /// The store's own bound on a request is 5 s; the rest is for a loaded machine.
 const BOUND: Duration = Duration::from_secs(20);
 
-/// A proxy in front of the shared server, and a store behind it that has made its bucket and both connections.
+/// A proxy in front of the shared server, and a store behind it that has made its bucket and both
+/// connections.
 async fn proxied() -> (FaultProxy, Scratch, NatsStore) {
     let server = shared().await;
     let proxy = FaultProxy::nats(server.address()).expect("a proxy");
@@ -162,8 +164,8 @@ async fn silent_network_before_nats_is_given_up_and_works_again_at_once() {
     }
 }
 
-/// The engine gives up long before the store's own bound. A connection that nobody hears of must be replaced then,
-/// too, or the term is lost although the network is well again.
+/// The engine gives up long before the store's own bound. A connection that nobody hears of must be replaced
+/// then, too, or the term is lost although the network is well again.
 #[tokio::test]
 async fn silent_connection_to_nats_is_replaced_although_every_caller_gives_up_first() {
     let (proxy, _scratch, store) = proxied().await;
@@ -233,7 +235,8 @@ async fn refused_connections_to_nats_are_told_as_not_applied() {
     proxy.set(Fault::Refuse);
     proxy.cut_connections();
     let asked = request("job", "holder", seconds(60));
-    // A request that goes out before the cut is noticed is lost with its connection, and nobody knows how far it came.
+    // A request that goes out before the cut is noticed is lost with its connection, and nobody knows how far
+    // it came.
     let refused = eventually_async(BOUND, "a refusal that is sure", || async {
         let error = bounded("a refused request", store.acquire(&asked))
             .await

@@ -98,7 +98,8 @@ async fn a_mark_in_nats_that_was_bumped_admits_nobody_of_its_own_number_until_it
     }
 }
 
-/// As after a restore of the data: the mark is older than the term, and so old that its number is none of a clock.
+/// As after a restore of the data: the mark is older than the term, and so old that its number is none of a
+/// clock.
 #[tokio::test]
 async fn a_bump_in_nats_is_above_what_its_lease_was_granted() {
     let scratch = Scratch::new().await;

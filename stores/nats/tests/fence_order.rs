@@ -1,4 +1,5 @@
-//! The order of what a bucket keeps, on one server and on three: after the mark of a term, nothing of an older one.
+//! The order of what a bucket keeps, on one server and on three: after the mark of a term, nothing of an
+//! older one.
 
 use crate::common::{Beneath, Scratch, in_time, name, shared, shared_cluster};
 use base64::Engine as _;
@@ -25,8 +26,8 @@ const LAST_WRITES: u64 = 20;
 /// Most writes of one writer: then no later term has come.
 const TRIES_MAX: u32 = 10_000;
 
-/// How often all of it is begun anew, where the copies had to elect a leader in the midst: of a write that was lost then, nobody knows
-/// whether it is there.
+/// How often all of it is begun anew, where the copies had to elect a leader in the midst: of a write that
+/// was lost then, nobody knows whether it is there.
 const ROUNDS_MAX: u32 = 5;
 
 /// How far all writers have come.

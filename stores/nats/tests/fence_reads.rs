@@ -72,7 +72,8 @@ async fn what_was_put_is_read_and_what_was_never_put_or_was_deleted_is_not_there
     );
 }
 
-/// In a bucket as other programs make them it answers reads, and has nothing of what the others have stored since.
+/// In a bucket as other programs make them it answers reads, and has nothing of what the others have stored
+/// since.
 #[tokio::test]
 async fn what_a_follower_does_not_have_yet_is_not_missing_from_what_a_term_reads() {
     server_that_is_cut_off_shows_no_term_what_was_before_its_claim(false).await;

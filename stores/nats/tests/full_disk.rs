@@ -14,7 +14,8 @@ const LEASES_MAX: u32 = 500;
 /// Of the disk, in bytes: far more than the server needs to begin.
 const DISK_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A server that could not write answers nothing, and writes to that bucket no more until it is started again.
+/// A server that could not write answers nothing, and writes to that bucket no more until it is started
+/// again.
 #[tokio::test]
 async fn nats_whose_disk_is_full_grants_nothing_loses_nothing_and_goes_on_after_a_restart() {
     let options = NatsOptions::durable().on_a_disk_of(DISK_BYTES);

@@ -7,14 +7,16 @@ use tenure_nats::NatsStore;
 use tenure_testkit::{Fault, FaultProxy, NatsOptions, NatsServer, eventually_async, free_port};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 
-/// As a request of the engine's, whose patience is a tenth of the ttl: shorter than what a dial gives one server.
+/// As a request of the engine's, whose patience is a tenth of the ttl: shorter than what a dial gives one
+/// server.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// In 20 s a loaded machine, too, has come past one silent server.
 const TRIES_MAX: usize = 40;
 const LATER_PATIENCE: Duration = Duration::from_millis(500);
 
-/// A server greets, is greeted, and answers: three of these are more than one is given where there are others, and less than one alone.
+/// A server greets, is greeted, and answers: three of these are more than one is given where there are
+/// others, and less than one alone.
 const AWAY: Duration = Duration::from_millis(250);
 
 /// How often a loaded machine may be too slow to connect to the first server.
@@ -47,7 +49,8 @@ async fn silent_server_is_passed_by_although_every_caller_gives_up_while_it_is_d
     renewed_at_last(&store, &renewals).await;
 }
 
-/// As over TLS from afar, where a greeting takes some round trips: longer than one server is given where there are others.
+/// As over TLS from afar, where a greeting takes some round trips: longer than one server is given where
+/// there are others.
 #[tokio::test]
 async fn servers_that_are_far_away_are_connected_to_although_another_is_down() {
     let alive = shared().await.address();
@@ -122,7 +125,8 @@ async fn refused_at_last(url: &str) -> StoreError {
     .await
 }
 
-/// As of `localhost` on many machines, or of a service with several servers behind it. Left out where it has one address.
+/// As of `localhost` on many machines, or of a service with several servers behind it. Left out where it has
+/// one address.
 #[tokio::test]
 async fn each_address_of_a_host_is_greeted_and_what_all_of_them_say_is_told() {
     let addresses = lookup_host("localhost:0").await.expect("it is known");

@@ -1,5 +1,5 @@
-//! Servers before NATS 2.11 keep leases, and cannot keep a fence. The server is a new one whose greeting is changed under way:
-//! what it says of itself is all that is asked.
+//! Servers before NATS 2.11 keep leases, and cannot keep a fence. The server is a new one whose greeting is
+//! changed under way: what it says of itself is all that is asked.
 
 use crate::common::{Scratch, request, seconds, shared, take};
 use tenure_core::{Certainty, Fault, Leases};

@@ -15,8 +15,8 @@ async fn server() -> NatsServer {
         .expect("a server starts")
 }
 
-/// As two servers that were each started alone: whoever comes while the first is down would lead beside who came before, over a
-/// bucket of its own.
+/// As two servers that were each started alone: whoever comes while the first is down would lead beside who
+/// came before, over a bucket of its own.
 #[tokio::test]
 async fn servers_of_different_clusters_are_refused() {
     let (one, mut other) = (server().await, server().await);

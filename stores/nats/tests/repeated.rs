@@ -1,5 +1,5 @@
-//! Numbers that come again: a server that has lost what it confirmed, or a bucket that is made anew, gives other writes
-//! the numbers of those.
+//! Numbers that come again: a server that has lost what it confirmed, or a bucket that is made anew, gives
+//! other writes the numbers of those.
 
 use crate::common::{Scratch, giving_back, granted, key, name, renewal, request, seconds, shared, take};
 use serde_json::{Value, json};

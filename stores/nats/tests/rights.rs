@@ -92,7 +92,8 @@ async fn watch_that_may_not_be_heard_says_so_and_fails_no_write() {
     }
 }
 
-/// What asks for a watch is answered, and nobody is ever woken: its inbox may not be heard, or is the one of another account.
+/// What asks for a watch is answered, and nobody is ever woken: its inbox may not be heard, or is the one of
+/// another account.
 #[tokio::test]
 async fn examination_tells_of_a_watch_that_nobody_can_hear() {
     let accounts = "accounts {\n\

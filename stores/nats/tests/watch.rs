@@ -7,7 +7,8 @@ use tenure_core::{Change, Interest, LeaseStore, Scope, Watch, WatchEvent};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// As those of a later Tenure are, which renews them in each beat: all who wait for any lease would look each time.
+/// As those of a later Tenure are, which renews them in each beat: all who wait for any lease would look each
+/// time.
 #[tokio::test]
 async fn record_that_cannot_be_read_wakes_those_who_watch_once_and_not_with_each_renewal() {
     let scratch = Scratch::new().await;
@@ -74,7 +75,8 @@ async fn messages_that_a_slow_reader_has_missed_are_told_as_a_gap() {
     take(&store, &asked).await;
     let beneath = scratch.beneath().await;
     let (_number, record) = beneath.last(&key("job")).await.expect("the record");
-    // The last ones, after which there is silence. Each time with another watch: what comes after is not to tell of them.
+    // The last ones, after which there is silence. Each time with another watch: what comes after is not to
+    // tell of them.
     let mut comes_within = FLOOD_COMES_WITHIN;
     let mut watch = loop {
         let scope = Scope::Prefix("job".to_owned());

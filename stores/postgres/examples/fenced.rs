@@ -1,7 +1,9 @@
-//! A balance that only the current term changes: `cargo run -p tenure-postgres --example fenced -- postgres://…`.
+//! A balance that only the current term changes: `cargo run -p tenure-postgres --example fenced --
+//! postgres://…`.
 //!
-//! Makes the schema `tenure` in that database, and a table of its own, which it removes at its end. Adds five cents as term 1 of a
-//! lease, lets term 2 claim, and shows that term 1 is refused: by the fence in its own transaction, and by the table itself.
+//! Makes the schema `tenure` in that database, and a table of its own, which it removes at its end. Adds five
+//! cents as term 1 of a lease, lets term 2 claim, and shows that term 1 is refused: by the fence in its own
+//! transaction, and by the table itself.
 
 #![allow(clippy::unwrap_used, reason = "the example shows a refusal")]
 

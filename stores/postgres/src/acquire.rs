@@ -10,8 +10,8 @@ use tenure_remote::after_a_step;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-/// How long after its begin a term is announced. It locks the lease's row for a moment, which would hold up a release that
-/// comes at once, as of a lock that is held for a moment.
+/// How long after its begin a term is announced. It locks the lease's row for a moment, which would hold up a
+/// release that comes at once, as of a lock that is held for a moment.
 const ANNOUNCED_AFTER: Duration = Duration::from_millis(20);
 
 /// Terms that have begun and were not announced yet.
@@ -39,8 +39,8 @@ impl Unannounced {
 }
 
 impl Site {
-    /// Decides an acquisition, in one atomic step of the server. A term that begins is announced afterwards, and nobody
-    /// waits for that.
+    /// Decides an acquisition, in one atomic step of the server. A term that begins is announced afterwards,
+    /// and nobody waits for that.
     pub(crate) async fn acquire(self: Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
         let (name, note) = (request.name.as_str(), note_text(&request.note));
         let attempt = i64::try_from(request.attempt.number()).expect("an attempt is at most 2^63 - 1");
@@ -113,7 +113,8 @@ impl Site {
         }
     }
 
-    /// What an acquisition was answered, in one value or in a row; nothing if it is the answer to something else.
+    /// What an acquisition was answered, in one value or in a row; nothing if it is the answer to something
+    /// else.
     fn judged(&self, row: &Row) -> Option<(String, Result<Record, StoreError>)> {
         if self.quick {
             let told = Told::read(row)?;
@@ -123,8 +124,8 @@ impl Site {
         is_there(row, 1).then(|| (verdict(), read(row, 1, &self.table())))
     }
 
-    /// Tells watchers that a term has begun, if it is not over by then. A hint: where it cannot be told, standbys still wait by
-    /// the remaining time.
+    /// Tells watchers that a term has begun, if it is not over by then. A hint: where it cannot be told,
+    /// standbys still wait by the remaining time.
     fn announce(self: &Arc<Self>, name: LeaseName, token: FencingToken) {
         let site = Arc::clone(self);
         site.unannounced.begin(&name, token);
@@ -145,7 +146,8 @@ impl Site {
         });
     }
 
-    /// For an answer that says nothing of what was asked. It may have been to something else: see [`Site::crossed`].
+    /// For an answer that says nothing of what was asked. It may have been to something else: see
+    /// [`Site::crossed`].
     pub(crate) fn without_verdict(&self, subject: &str) -> StoreError {
         self.leave();
         let message = format!(

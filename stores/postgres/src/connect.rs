@@ -20,12 +20,13 @@ pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long one request may take: the store's own bound, beside the engine's.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Oldest server on which all tests were run. In 12 no table in partitions can have the trigger for rows that parts of parts need.
+/// Oldest server on which all tests were run. In 12 no table in partitions can have the trigger for rows that
+/// parts of parts need.
 const SERVER_VERSION_MIN: i32 = 130_000;
 
-/// What is asked of a server once; none of it needs a privilege, but how a standby follows is shown to `pg_monitor` alone (null). Who
-/// makes a copy, keeps the log (known by the name that its program gives itself), or reads a logical stream, will not be
-/// promoted, and is no standby.
+/// What is asked of a server once; none of it needs a privilege, but how a standby follows is shown to
+/// `pg_monitor` alone (null). Who makes a copy, keeps the log (known by the name that its program gives
+/// itself), or reads a logical stream, will not be promoted, and is no standby.
 const SERVER: &str = "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), \
      current_setting('transaction_read_only'), current_setting('server_encoding'), current_setting('fsync'), \
      current_setting('full_page_writes'), current_setting('synchronous_standby_names'), standbys.followers, standbys.asynchronous, \
@@ -37,16 +38,18 @@ const SERVER: &str = "SELECT current_setting('server_version_num')::int, pg_is_i
       AND NOT EXISTS (SELECT FROM pg_replication_slots WHERE active_pid = r.pid AND slot_type = 'logical')) standbys";
 
 impl PostgresStore {
-    /// Opens the store of a URL: `postgres://user:password@host:port/database`, several hosts separated by commas.
+    /// Opens the store of a URL: `postgres://user:password@host:port/database`, several hosts separated by
+    /// commas.
     ///
-    /// Beside libpq's options it knows `schema=` (default `tenure`) and `listen=off`. The schema must have been
-    /// [set up](Self::init). See the README for all options.
+    /// Beside libpq's options it knows `schema=` (default `tenure`) and `listen=off`. The schema must have
+    /// been [set up](Self::init). See the README for all options.
     ///
     /// # Errors
-    /// [`StoreError`], not applied, after 5 s at most, and without the password: [`Fault::Invalid`] for a URL that cannot
-    /// be read or hosts of different clusters, [`Fault::Unreachable`] or [`Fault::TimedOut`] if no server answers, [`Fault::Unauthenticated`],
-    /// [`Fault::Forbidden`], [`Fault::ReadOnly`] for a replica, [`Fault::Unsupported`] for a server that is too old or only speaks
-    /// PostgreSQL's protocol, or a schema that was not set up, is another program's, or has marks that a subscription writes to.
+    /// [`StoreError`], not applied, after 5 s at most, and without the password: [`Fault::Invalid`] for a URL
+    /// that cannot be read or hosts of different clusters, [`Fault::Unreachable`] or [`Fault::TimedOut`] if
+    /// no server answers, [`Fault::Unauthenticated`], [`Fault::Forbidden`], [`Fault::ReadOnly`] for a
+    /// replica, [`Fault::Unsupported`] for a server that is too old or only speaks PostgreSQL's protocol, or
+    /// a schema that was not set up, is another program's, or has marks that a subscription writes to.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let url = StoreUrl::parse(url)?;
         Ok(Self(Remote::open(SYSTEM, bounded(url.place(), open(url))).await?))

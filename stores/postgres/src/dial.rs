@@ -27,8 +27,9 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// How long one host or address is left alone before the next is tried beside it. A term must outlast what all that are dead cost
-/// together, where a host that had answered late is tried last; and who is live has answered by then, so that few log in in vain.
+/// How long one host or address is left alone before the next is tried beside it. A term must outlast what
+/// all that are dead cost together, where a host that had answered late is tried last; and who is live has
+/// answered by then, so that few log in in vain.
 const NEXT_AFTER: Duration = Duration::from_millis(200);
 
 /// How connections are made.
@@ -106,11 +107,12 @@ impl Dial {
         )))
     }
 
-    /// Connects to the first of the hosts that answers, is what the URL asks for, and of the cluster that was connected to first.
+    /// Connects to the first of the hosts that answers, is what the URL asks for, and of the cluster that was
+    /// connected to first.
     ///
     /// # Errors
-    /// Not applied: nothing was asked yet. What each host said, to be put behind what was to be done, by [`about`]; the fault is
-    /// what it [comes to](none_lets_in).
+    /// Not applied: nothing was asked yet. What each host said, to be put behind what was to be done, by
+    /// [`about`]; the fault is what it [comes to](none_lets_in).
     pub(crate) async fn connect(&self) -> Result<Dialled, StoreError> {
         let count = self.url.hosts.len();
         let first = self.first.load(Ordering::Relaxed);
@@ -128,14 +130,15 @@ impl Dial {
     /// Has the next connection be tried at the host after this one first: it may greet, and answer nothing.
     pub(crate) fn leave(&self, host: usize) {
         let next = (host + 1) % self.url.hosts.len();
-        // Once, although several connections of a store leave it: of two hosts, two steps on is the same one again.
+        // Once, although several connections of a store leave it: of two hosts, two steps on is the same one
+        // again.
         let _left_before = self
             .first
             .compare_exchange(host, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Whether connections are made with another host by now. To begin with another the next time is not to have left this one: a
-    /// request may be given up for what it waits for, and the others go on.
+    /// Whether connections are made with another host by now. To begin with another the next time is not to
+    /// have left this one: a request may be given up for what it waits for, and the others go on.
     pub(crate) fn has_left(&self, host: usize) -> bool {
         self.latest.load(Ordering::Relaxed) != host
     }
@@ -152,7 +155,8 @@ impl Dial {
         self.connect_at(host, addresses).await
     }
 
-    /// Connects to the first of these addresses of a host that answers, beginning with the one that did so last.
+    /// Connects to the first of these addresses of a host that answers, beginning with the one that did so
+    /// last.
     pub(crate) async fn connect_at(
         &self,
         host: usize,
@@ -178,7 +182,8 @@ impl Dial {
         Ok((dialled, address_of(&config)))
     }
 
-    /// Connects to an address of a host, and has it say which cluster it is of before it is asked anything else.
+    /// Connects to an address of a host, and has it say which cluster it is of before it is asked anything
+    /// else.
     pub(crate) async fn greet(&self, host: usize, config: &Config) -> Result<Dialled, StoreError> {
         let allowed = self.allowed();
         // As the file is now: it is replaced before what it holds expires.
@@ -194,7 +199,8 @@ impl Dial {
             let told = cluster_of(&client, &mut connection).await?;
             Ok((client, connection, told))
         };
-        // The driver's own bound is for the socket: a frozen server's system takes connections, and nobody greets.
+        // The driver's own bound is for the socket: a frozen server's system takes connections, and nobody
+        // greets.
         match timeout(allowed, greeting).await {
             Ok(Ok((client, connection, told))) => {
                 self.files.are_of_use();
@@ -256,8 +262,8 @@ impl Dial {
     }
 }
 
-/// What the first of these attempts has made that makes anything. Each is begun when the one before it has failed, or has had
-/// [`NEXT_AFTER`]; those that are not needed any more are let go of.
+/// What the first of these attempts has made that makes anything. Each is begun when the one before it has
+/// failed, or has had [`NEXT_AFTER`]; those that are not needed any more are let go of.
 ///
 /// # Errors
 /// Each one's, in the order of the attempts.
@@ -297,7 +303,8 @@ fn address_of(config: &Config) -> Option<IpAddr> {
     config.get_hostaddrs().first().copied()
 }
 
-/// The addresses behind a host, each as the driver takes it: with the name, which a certificate is checked for.
+/// The addresses behind a host, each as the driver takes it: with the name, which a certificate is checked
+/// for.
 pub(crate) async fn addresses(config: &Config) -> io::Result<Vec<Config>> {
     let (Some(Host::Tcp(name)), []) = (config.get_hosts().first(), config.get_hostaddrs()) else {
         return Ok(vec![config.clone()]);

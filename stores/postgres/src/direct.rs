@@ -8,9 +8,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 use tokio_postgres::{CancelToken, Client};
 
-/// The process that whoever greeted has named as the one to be cancelled. If statements are run by the very same, no pooler
-/// stands between: one that shares sessions out names a number of its own, as it may not let a client cancel another's
-/// statement.
+/// The process that whoever greeted has named as the one to be cancelled. If statements are run by the very
+/// same, no pooler stands between: one that shares sessions out names a number of its own, as it may not let
+/// a client cancel another's statement.
 pub(crate) async fn greeted_by(client: &Client) -> Option<i32> {
     // The driver shows it in the request to cancel alone. That goes nowhere.
     let mut written = Vec::new();
@@ -19,7 +19,8 @@ pub(crate) async fn greeted_by(client: &Client) -> Option<i32> {
     process(&written)
 }
 
-/// The process in a request to cancel, which is the last that was written: its length, its code, the process, the key.
+/// The process in a request to cancel, which is the last that was written: its length, its code, the process,
+/// the key.
 fn process(written: &[u8]) -> Option<i32> {
     let at = |place: usize| {
         let bytes = written.get(written.len().checked_sub(LENGTH)? + place..)?;

@@ -36,8 +36,8 @@ pub(crate) fn ends_connection(error: &Error) -> bool {
     }
 }
 
-/// Whether it says that something ended on the way, and not what became of the statement: the connection, or behind a
-/// pooler the server's (class 08), the server or the session (57P), the system under it (58).
+/// Whether it says that something ended on the way, and not what became of the statement: the connection, or
+/// behind a pooler the server's (class 08), the server or the session (57P), the system under it (58).
 fn breaks_off(answer: &DbError) -> bool {
     let code = answer.code().code();
     is_fatal(answer) || ["08", "57P", "58"].iter().any(|class| code.starts_with(class))
@@ -51,7 +51,8 @@ fn is_fatal(answer: &DbError) -> bool {
     }
 }
 
-/// Whether the server asks for a password, and the driver was given none: nothing was asked of it then. It has no kind of error for that.
+/// Whether the server asks for a password, and the driver was given none: nothing was asked of it then. It
+/// has no kind of error for that.
 fn lacks_password(error: &Error) -> bool {
     error
         .source()
@@ -66,8 +67,8 @@ fn without_answer(error: &Error) -> String {
     }
 }
 
-/// The way out where the queue of notifications is full: it is cut behind what every session that listens has read, which none does
-/// in a transaction; and not by who finds no room in it.
+/// The way out where the queue of notifications is full: it is cut behind what every session that listens has
+/// read, which none does in a transaction; and not by who finds no room in it.
 pub(crate) const END_LISTENER: &str = "end the session that listens and keeps a transaction open, which the server's log names, then have \
      SELECT pg_notification_queue_usage() cut the queue";
 
@@ -81,10 +82,11 @@ pub(crate) const TLS: TlsWords = TlsWords {
     own: "none can be named for PostgreSQL, so let this role in without (pg_hba.conf)",
 };
 
-/// What there is no room for: of what a statement of ours comes to, notifications, transaction ids, or rows that several have locked at
-/// once. The server says it in its own language, and by which of its sources it says it in none. A renewal that has waited for a row
-/// locks it in a subtransaction, and changes it in another: where there is no room for the multixact of the two, it is told this as
-/// well, and the next beat, which finds the row free, needs none.
+/// What there is no room for: of what a statement of ours comes to, notifications, transaction ids, or rows
+/// that several have locked at once. The server says it in its own language, and by which of its sources it
+/// says it in none. A renewal that has waited for a row locks it in a subtransaction, and changes it in
+/// another: where there is no room for the multixact of the two, it is told this as well, and the next beat,
+/// which finds the row free, needs none.
 fn without_room(answer: &DbError, told: &str) -> String {
     let way_out = match answer.file() {
         Some("async.c") => END_LISTENER.to_owned(),

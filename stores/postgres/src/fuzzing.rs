@@ -59,7 +59,8 @@ pub fn notified(payload: &str) -> Option<WatchEvent> {
     audience::event(payload)
 }
 
-/// Reads a URL as connecting does, up to where it would send something: the place, for messages, and the schema.
+/// Reads a URL as connecting does, up to where it would send something: the place, for messages, and the
+/// schema.
 ///
 /// # Errors
 /// What connecting says of a URL that it does not take.

@@ -16,8 +16,9 @@ use tokio_postgres::error::SqlState;
 const SETUP_TIME_MAX: Duration = Duration::from_secs(30);
 
 impl PostgresStore {
-    /// Makes the schema of `url` with its tables and functions, or brings an older one up to date. Repeatable; leases and
-    /// marks that are there stay. For the schema's owner: who runs candidates needs less.
+    /// Makes the schema of `url` with its tables and functions, or brings an older one up to date.
+    /// Repeatable; leases and marks that are there stay. For the schema's owner: who runs candidates needs
+    /// less.
     ///
     /// # Errors
     /// As [`connect`](Self::connect), and [`Fault::Forbidden`] for who may not create it;
@@ -28,7 +29,8 @@ impl PostgresStore {
         thread.run(set_up(url)).await?
     }
 
-    /// The statements that [`init`](Self::init) runs, for who wants to read them, or to have them run by somebody else.
+    /// The statements that [`init`](Self::init) runs, for who wants to read them, or to have them run by
+    /// somebody else.
     ///
     /// # Errors
     /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read.
@@ -59,8 +61,8 @@ async fn set_up(url: StoreUrl) -> Result<(), StoreError> {
         })
 }
 
-/// What a set-up meets that is of another kind or has other columns is not Tenure's: what is said of it elsewhere, to run
-/// the set-up, would lead here again.
+/// What a set-up meets that is of another kind or has other columns is not Tenure's: what is said of it
+/// elsewhere, to run the set-up, would lead here again.
 fn in_the_way(error: &tokio_postgres::Error, place: &str) -> Option<StoreError> {
     let answer = error.as_db_error()?;
     let code = answer.code();

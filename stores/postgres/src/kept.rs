@@ -1,7 +1,7 @@
 //! Statements that a connection keeps prepared, where it leads to the server itself.
 //!
-//! Behind a pooler nothing is prepared: the next statement is another session's, which has not this one by that name, or has
-//! another's.
+//! Behind a pooler nothing is prepared: the next statement is another session's, which has not this one by
+//! that name, or has another's.
 
 use crate::lane::Live;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -83,8 +83,8 @@ pub(crate) fn prepare(live: &Arc<Live>, often: Often, statement: &str, types: Ve
     });
 }
 
-/// Whether the server refuses a statement because it was prepared: it answers otherwise by now, or is not known any more, as
-/// after somebody's `DEALLOCATE`. Then nothing was done.
+/// Whether the server refuses a statement because it was prepared: it answers otherwise by now, or is not
+/// known any more, as after somebody's `DEALLOCATE`. Then nothing was done.
 pub(crate) fn is_outdated(error: &Error) -> bool {
     let code = error.code();
     code == Some(&SqlState::FEATURE_NOT_SUPPORTED) || code == Some(&SqlState::INVALID_SQL_STATEMENT_NAME)

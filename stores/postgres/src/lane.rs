@@ -15,17 +15,17 @@ pub(crate) struct Live {
     pub(crate) client: Client,
     /// The process that greeted; see [`greeted_by`](crate::direct::greeted_by).
     pub(crate) backend: Option<i32>,
-    /// The cluster that each statement is [bound to](crate::one_cluster::bound_to): behind a pooler alone, where a statement may come to
-    /// another server than the one that was asked for it.
+    /// The cluster that each statement is [bound to](crate::one_cluster::bound_to): behind a pooler alone,
+    /// where a statement may come to another server than the one that was asked for it.
     pub(crate) bound_to: Option<i64>,
     pub(crate) kept: Kept,
     /// A request was given up unanswered, so the other side may be gone without a word.
     suspect: AtomicBool,
     /// Requests that are under way or wait for their turn.
     wanted: AtomicUsize,
-    /// One request at a time. Whoever leaves a pooler with several under way may leave the answer to one of them to whoever
-    /// gets the server's connection next: PgBouncer takes that for free at the first answer. What is prepared beside it is
-    /// prepared where no pooler is.
+    /// One request at a time. Whoever leaves a pooler with several under way may leave the answer to one of
+    /// them to whoever gets the server's connection next: PgBouncer takes that for free at the first answer.
+    /// What is prepared beside it is prepared where no pooler is.
     turn: Arc<Mutex<()>>,
     driver: AbortHandle,
     dial: Arc<Dial>,
@@ -152,8 +152,8 @@ impl Drop for UnderWay {
 pub(crate) struct Lane(Shared<Arc<Live>>);
 
 impl Lane {
-    /// The connection, or a new one where there is none that works, when it is this request's turn. Who waits for it bounds
-    /// the wait.
+    /// The connection, or a new one where there is none that works, when it is this request's turn. Who waits
+    /// for it bounds the wait.
     ///
     /// # Errors
     /// Not applied: nothing was asked yet.

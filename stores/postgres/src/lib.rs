@@ -1,8 +1,8 @@
 //! Tenure's leases and fences on PostgreSQL.
 //!
-//! [`PostgresStore`] keeps leases, one row each, and judges them by the server's clock. [`PostgresFence`] refuses stale
-//! terms inside the user's own transactions. Set-up, least privileges, the record's layout, what is promised and
-//! what is not: the `README.md` of this crate.
+//! [`PostgresStore`] keeps leases, one row each, and judges them by the server's clock. [`PostgresFence`]
+//! refuses stale terms inside the user's own transactions. Set-up, least privileges, the record's layout,
+//! what is promised and what is not: the `README.md` of this crate.
 
 mod acquire;
 mod audience;

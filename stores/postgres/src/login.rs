@@ -1,8 +1,9 @@
 //! Who logs in where the URL does not say: whom libpq takes.
 //!
-//! The driver would take the system's user, and no variable. It is settled once, so that the login, the password file's line and what
-//! is shown are all of the same user. A database that is not named is the user's, as the server takes it: `PGDATABASE` is not read.
-//! It is set for a job's own `psql`, and leases that followed it would be elsewhere for whoever runs without it.
+//! The driver would take the system's user, and no variable. It is settled once, so that the login, the
+//! password file's line and what is shown are all of the same user. A database that is not named is the
+//! user's, as the server takes it: `PGDATABASE` is not read. It is set for a job's own `psql`, and leases
+//! that followed it would be elsewhere for whoever runs without it.
 
 use crate::url::invalid;
 use std::ffi::OsString;

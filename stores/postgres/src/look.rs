@@ -107,8 +107,8 @@ impl Site {
     /// Rows of records: first whether the server is a replica, then the record.
     ///
     /// # Errors
-    /// A replica's answer may be old, and is none; the next request looks for the primary. Nor is the answer to another request:
-    /// see [`Site::crossed`].
+    /// A replica's answer may be old, and is none; the next request looks for the primary. Nor is the answer
+    /// to another request: see [`Site::crossed`].
     pub(crate) async fn look(
         &self,
         subject: &str,
@@ -116,7 +116,8 @@ impl Site {
         end: &str,
         parameters: &[Typed<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        // The left join always gives a row, so a replica is noticed where nothing is found, too, and what is no answer to this.
+        // The left join always gives a row, so a replica is noticed where nothing is found, too, and what is
+        // no answer to this.
         let statement = format!(
             "SELECT replica, found.* FROM (SELECT pg_is_in_recovery() AS replica) server LEFT JOIN LATERAL (SELECT {RECORD} \
              FROM {}.leases lease, (SELECT clock_timestamp() AS moment OFFSET 0) clock WHERE {condition} {end}) \
@@ -127,8 +128,8 @@ impl Site {
         self.by_primary(subject, rows, COLUMNS)
     }
 
-    /// What was found, of rows that begin with whether the server is a replica, and go on with so many columns: of nulls, where
-    /// nothing was.
+    /// What was found, of rows that begin with whether the server is a replica, and go on with so many
+    /// columns: of nulls, where nothing was.
     ///
     /// # Errors
     /// As [`Site::look`].

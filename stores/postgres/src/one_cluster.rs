@@ -1,4 +1,5 @@
-//! The one cluster that is asked, a primary with its standbys: each other would have leaders and marks of its own.
+//! The one cluster that is asked, a primary with its standbys: each other would have leaders and marks of its
+//! own.
 
 use crate::dial::{Dial, addresses};
 use crate::fault::ends_connection;
@@ -20,8 +21,8 @@ use tokio_postgres::{Client, Config, Connection, Error, Socket};
 /// How long the addresses beside the one that is connected may take to say what they are of.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// What `initdb` gave it: standbys have their primary's, through restarts and promotions. And the process that says so, and whether it
-/// is a standby.
+/// What `initdb` gave it: standbys have their primary's, through restarts and promotions. And the process
+/// that says so, and whether it is a standby.
 const ASKED: &str = "SELECT system_identifier, pg_catalog.pg_backend_pid() AS process, pg_catalog.pg_is_in_recovery() AS is_standby \
                      FROM pg_catalog.pg_control_system()";
 
@@ -32,8 +33,8 @@ const WAY_OUT: &str = "name a primary and its standbys in the PostgreSQL URL";
 
 const GRANT: &str = "GRANT EXECUTE ON FUNCTION pg_control_system() to this role";
 
-/// That of whoever was connected to first. A host of another cluster is none of ours, however late it comes: as one that was set up
-/// anew, or an address that leads to another server since.
+/// That of whoever was connected to first. A host of another cluster is none of ours, however late it comes:
+/// as one that was set up anew, or an address that leads to another server since.
 #[derive(Default)]
 pub(crate) struct OneCluster(OnceLock<i64>);
 
@@ -43,8 +44,9 @@ impl OneCluster {
         self.0.get().copied()
     }
 
-    /// Whether a connection may be used that has just been made: where the number is known, each host has to say its own. All servers
-    /// of a cluster have the same rights, so that one of ours says it as the first one did. The first that says it is ours.
+    /// Whether a connection may be used that has just been made: where the number is known, each host has to
+    /// say its own. All servers of a cluster have the same rights, so that one of ours says it as the first
+    /// one did. The first that says it is ours.
     pub(crate) fn admit(&self, host: &str, told: Option<Told>) -> Result<(), String> {
         if let Some(told) = told {
             let _known_before = self.0.get_or_init(|| told.cluster);
@@ -67,8 +69,8 @@ impl OneCluster {
         }
     }
 
-    /// What is said of hosts that nobody is connected to, by what each has said. Nothing is learned of them: who is connected may be
-    /// of another cluster than they.
+    /// What is said of hosts that nobody is connected to, by what each has said. Nothing is learned of them:
+    /// who is connected may be of another cluster than they.
     fn strangers(&self, hosts: &[(String, Option<Told>)]) -> Vec<String> {
         if self.number().is_some() {
             let checked = hosts
@@ -82,7 +84,8 @@ impl OneCluster {
             .collect();
         let one = told.first().map(|(_, first)| first.cluster);
         let are_one = told.iter().all(|(_, told)| Some(told.cluster) == one);
-        // A standby may say it still where its primary does not any more: it has not met the REVOKE yet, and has no leader.
+        // A standby may say it still where its primary does not any more: it has not met the REVOKE yet, and
+        // has no leader.
         told.iter()
             .filter(|(_, told)| !are_one || !told.is_standby)
             .map(|(host, Told { cluster, .. })| {
@@ -105,8 +108,8 @@ pub(crate) struct Told {
     is_standby: bool,
 }
 
-/// Has a server say which cluster it is of, on a connection that nobody drives yet. Nothing, where the role may not ask it, or the
-/// server does not know the question.
+/// Has a server say which cluster it is of, on a connection that nobody drives yet. Nothing, where the role
+/// may not ask it, or the server does not know the question.
 ///
 /// # Errors
 /// The connection has ended, or it is not known whether the server would say it.
@@ -138,8 +141,9 @@ pub(crate) async fn cluster_of<T: TlsStream + Unpin>(
     }
 }
 
-/// The same statement, which fails where it comes to a server of another cluster: behind a pooler each may come to another than the one
-/// before. It does nothing there, as the condition is looked at first and its failure takes back what was done.
+/// The same statement, which fails where it comes to a server of another cluster: behind a pooler each may
+/// come to another than the one before. It does nothing there, as the condition is looked at first and its
+/// failure takes back what was done.
 pub(crate) fn bound_to(cluster: i64, statement: &str) -> String {
     format!(
         "WITH answer AS ({statement}) SELECT answer.* FROM answer WHERE (SELECT CASE WHEN system_identifier \
@@ -167,7 +171,8 @@ fn keeps_it_back(error: &Error) -> bool {
 }
 
 impl Dial {
-    /// Each address of the URL's hosts, with its host's place in the list. Standbys are asked as well: they may be promoted.
+    /// Each address of the URL's hosts, with its host's place in the list. Standbys are asked as well: they
+    /// may be promoted.
     async fn addresses(&self, until: Instant) -> Vec<(usize, Config)> {
         let looks = self.url.hosts.iter().enumerate().map(async |(host, config)| {
             let mut config = config.clone();
@@ -179,8 +184,8 @@ impl Dial {
         join_all(looks).await.into_iter().flatten().collect()
     }
 
-    /// What is said of each of these addresses that answers by then, and is of another cluster than the one that is connected, or may
-    /// be and takes writes.
+    /// What is said of each of these addresses that answers by then, and is of another cluster than the one
+    /// that is connected, or may be and takes writes.
     async fn strangers(&self, addresses: &[(usize, Config)], until: Instant) -> Vec<String> {
         let others = addresses
             .iter()

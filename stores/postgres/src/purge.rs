@@ -34,9 +34,10 @@ impl Site {
             Purging::OnlyLooks => 0,
             Purging::Removes if unused.is_empty() => 0,
             Purging::Removes => {
-                // Once more with the condition, as somebody may have taken one since it was read; and past those that
-                // somebody is taking. Without waiting for the disk: each removal is notified, which keeps every other
-                // notification waiting. What a crash takes back of it is removed the next time.
+                // Once more with the condition, as somebody may have taken one since it was read; and past
+                // those that somebody is taking. Without waiting for the disk: each removal is notified,
+                // which keeps every other notification waiting. What a crash takes back of it is removed the
+                // next time.
                 let leases = format!("{}.leases", self.schema());
                 let statement = format!(
                     "DELETE FROM {leases} gone USING (SELECT lease.name FROM {leases} lease, (SELECT clock_timestamp() AS \
@@ -59,9 +60,10 @@ impl Site {
     }
 }
 
-/// Of the names `$1`, the records that nobody has used for `$2` milliseconds. A released record's `expires_at` is when it
-/// ended, so that one comparison serves both; and the next token of the name starts from the clock, which may have been set back
-/// a little by then: so the token must be as far behind. By the server's own operators, as all of a record.
+/// Of the names `$1`, the records that nobody has used for `$2` milliseconds. A released record's
+/// `expires_at` is when it ended, so that one comparison serves both; and the next token of the name starts
+/// from the clock, which may have been set back a little by then: so the token must be as far behind. By the
+/// server's own operators, as all of a record.
 fn condition() -> String {
     let unused_since = format!(
         "(moment OPERATOR(pg_catalog.-) (greatest($2, lease.ttl_ms OPERATOR(pg_catalog.*) {PURGE_TTLS_MIN}) \

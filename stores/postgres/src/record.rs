@@ -8,8 +8,8 @@ use tokio_postgres::Row;
 /// How many columns a record has.
 pub(crate) const COLUMNS: usize = 18;
 
-/// Whether a row has a record in its columns from `first` on, and nothing else. One that has not is the answer to something
-/// else.
+/// Whether a row has a record in its columns from `first` on, and nothing else. One that has not is the
+/// answer to something else.
 pub(crate) fn is_there(row: &Row, first: usize) -> bool {
     row.len() == first + COLUMNS
 }
@@ -145,7 +145,8 @@ pub(crate) fn note_text(note: &Note) -> String {
     note.as_str().replace('\\', "\\\\").replace('\0', "\\0")
 }
 
-/// The note in such a text. Whoever wrote one by hand, or a longer one, finds it as far as it goes: notes decide nothing.
+/// The note in such a text. Whoever wrote one by hand, or a longer one, finds it as far as it goes: notes
+/// decide nothing.
 fn note_from(text: &str) -> Note {
     let mut note = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();

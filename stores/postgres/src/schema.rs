@@ -17,17 +17,18 @@ pub(crate) const LATER: &str = "TN004";
 /// Serialises set-ups: two at once would both find a table missing.
 const SETUP_LOCK: i64 = 0x7465_6e75_7265;
 
-/// The setting by which a fence tells the functions that raise marks that its leases are in another store, and what it says then.
-/// For its own transaction alone, and nothing to a function of a set-up from before it.
+/// The setting by which a fence tells the functions that raise marks that its leases are in another store,
+/// and what it says then. For its own transaction alone, and nothing to a function of a set-up from before
+/// it.
 pub(crate) const LEASES: &str = "tenure.lease_store";
 pub(crate) const ELSEWHERE: &str = "elsewhere";
 
 /// Tells the turnstiles of fences from what else locks by a number in the database.
 const TURNSTILES: i64 = 0x7475_726e;
 
-/// Where the functions and the set-up look for what they name without a schema. Whoever may create in a schema of the
-/// caller's search path could otherwise put an operator there that fits better than the server's own (`bigint * interval` is
-/// none of them), and so decide who holds a lease.
+/// Where the functions and the set-up look for what they name without a schema. Whoever may create in a
+/// schema of the caller's search path could otherwise put an operator there that fits better than the
+/// server's own (`bigint * interval` is none of them), and so decide who holds a lease.
 pub(crate) const SEARCH_PATH: &str = "pg_catalog, pg_temp";
 
 /// Makes and replaces everything, in the order in which it depends on each other.
@@ -54,9 +55,10 @@ const RECORD_COLUMNS: &str = "name text, owner text, incarnation text, token big
      released boolean, wish boolean, extended boolean, remaining_us bigint, held_us bigint, renewed_us bigint, note text, \
      previous_owner text, previous_token bigint, previous_end text, vacant_us bigint";
 
-/// The same, of a record `lease` at the moment `moment`: plain types, whatever rules their columns have. Also read outside the
-/// functions, by whatever search path the session has: so the operators say whose they are. Of a note, which is as long as somebody
-/// else likes, no more than the longest of Tenure's own, whose 1,024 characters are two each in the table.
+/// The same, of a record `lease` at the moment `moment`: plain types, whatever rules their columns have. Also
+/// read outside the functions, by whatever search path the session has: so the operators say whose they are.
+/// Of a note, which is as long as somebody else likes, no more than the longest of Tenure's own, whose 1,024
+/// characters are two each in the table.
 pub(crate) const RECORD: &str = "lease.name::text, lease.owner::text, lease.incarnation::text, lease.token::bigint, \
      lease.attempt::bigint, lease.terms::bigint, lease.ttl_ms::bigint, \
      lease.released_at IS NOT NULL, lease.step_down_asked_at IS NOT NULL, lease.renewed_at IS NOT NULL, \
@@ -67,39 +69,41 @@ pub(crate) const RECORD: &str = "lease.name::text, lease.owner::text, lease.inca
      lease.previous_owner::text, lease.previous_token::bigint, lease.previous_end::text, \
      (extract(epoch FROM lease.acquired_at OPERATOR(pg_catalog.-) lease.previous_at) OPERATOR(pg_catalog.*) 1000000)::bigint";
 
-/// What every write of a term begins with. It waits for no row without end: a wait for a row is two, each with a bound of its
-/// own, first for whoever waits for it already, then for whoever has it.
+/// What every write of a term begins with. It waits for no row without end: a wait for a row is two, each
+/// with a bound of its own, first for whoever waits for it already, then for whoever has it.
 const BOUNDED: &str = "set_config('lock_timeout', '1250', true)";
 
-/// The same of who takes a lease: both waits together a twentieth of the ttl. Who asks gives a request a tenth, and a lease that was
-/// taken after that would be nobody's.
+/// The same of who takes a lease: both waits together a twentieth of the ttl. Who asks gives a request a
+/// tenth, and a lease that was taken after that would be nobody's.
 const BOUNDED_BY_TTL: &str =
     "set_config('lock_timeout', greatest(1, least(1250, asked_ttl_ms / 40))::text, true)";
 
-/// And it is on disk when it is confirmed (and with the synchronous standbys, where there are any), whatever the server's
-/// default is.
+/// And it is on disk when it is confirmed (and with the synchronous standbys, where there are any), whatever
+/// the server's default is.
 const ON_DISK: &str = "set_config('synchronous_commit', \
      CASE WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)";
 
-/// What decides without a lock begins with this: only a lock is refused by a standby, which may lag, or by a server that was
-/// demoted.
+/// What decides without a lock begins with this: only a lock is refused by a standby, which may lag, or by a
+/// server that was demoted.
 const PRIMARY_ONLY: &str = "IF current_setting('transaction_read_only') = 'on' THEN\n        \
      RAISE read_only_sql_transaction USING MESSAGE = 'the server takes no writes';\n    END IF;";
 
 /// The tables of the schema.
 pub(crate) const TABLES: [&str; 3] = ["leases", "fences", "refusals"];
 
-/// The trigger by which a mark only rises, whoever writes to the table, and its function. A set-up from before it has neither.
+/// The trigger by which a mark only rises, whoever writes to the table, and its function. A set-up from
+/// before it has neither.
 pub(crate) const RISING: [&str; 2] = ["mark_only_rises", "refuse_lower_mark"];
 
-/// The functions that decide of one lease and answer in one value, by name and by the types of their arguments. A set-up from
-/// before them has `acquire` and `release`, which do the same.
+/// The functions that decide of one lease and answer in one value, by name and by the types of their
+/// arguments. A set-up from before them has `acquire` and `release`, which do the same.
 pub(crate) const QUICK: [(&str, &str); 2] = [
     ("take", "text, text, text, bigint, bigint, text"),
     ("give_back", "text, text, bigint, bigint"),
 ];
 
-/// The statements that make the schema, or bring an older one up to date; the same for a person and for the store.
+/// The statements that make the schema, or bring an older one up to date; the same for a person and for the
+/// store.
 ///
 /// `schema` is a name that was [checked](crate::url).
 pub(crate) fn statements(schema: &str) -> String {
@@ -121,8 +125,8 @@ pub(crate) fn statements(schema: &str) -> String {
     text
 }
 
-/// The functions of the schema by name, each with its body as the server keeps it. Not the one that tells the version: that
-/// is asked by every store that connects.
+/// The functions of the schema by name, each with its body as the server keeps it. Not the one that tells the
+/// version: that is asked by every store that connects.
 pub(crate) fn functions(schema: &str) -> impl Iterator<Item = (&'static str, String)> {
     let made = PARTS.iter().flat_map(|part| part.split(FUNCTION).skip(1));
     made.filter_map(move |text| {
@@ -189,17 +193,18 @@ fn filled(part: &str, schema: &str) -> String {
     })
 }
 
-/// Whether the record `lease` is one to its holder, beyond what its columns' types say: what has no place in the record's own
-/// ([`decode`](crate::record::decode)) would keep everybody out for good.
+/// Whether the record `lease` is one to its holder, beyond what its columns' types say: what has no place in
+/// the record's own ([`decode`](crate::record::decode)) would keep everybody out for good.
 ///
-/// Whoever holds it puts its expiry right, and all others change nothing of what is held, but for a wish, which
-/// [`lasts_no_longer`] is for.
+/// Whoever holds it puts its expiry right, and all others change nothing of what is held, but for a wish,
+/// which [`lasts_no_longer`] is for.
 fn understood() -> String {
     let token = FencingToken::MAX;
     format!("(lease.token <= {token} AND coalesce(lease.previous_token, 1) <= {token})")
 }
 
-/// Whether the record `lease`, which is held, lasts no longer than one can, at the moment `moment`: otherwise it is none to others.
+/// Whether the record `lease`, which is held, lasts no longer than one can, at the moment `moment`: otherwise
+/// it is none to others.
 fn lasts_no_longer() -> String {
     let beyond_ms = Ttl::BEYOND_MAX.as_millis();
     format!("lease.expires_at <= moment + (lease.ttl_ms + {beyond_ms}) * interval '1 millisecond'")
@@ -226,9 +231,10 @@ fn found(column: &str) -> String {
     format!("found.{name}")
 }
 
-/// The number by which the lock manager knows the turnstile of a resource. Locks of rows are not fair: who locks shared
-/// passes by whoever waits to lock alone, so that writers that overlap would keep a claim waiting for ever. The lock manager
-/// queues. Two resources that share a number wait for each other's claims, and no more.
+/// The number by which the lock manager knows the turnstile of a resource. Locks of rows are not fair: who
+/// locks shared passes by whoever waits to lock alone, so that writers that overlap would keep a claim
+/// waiting for ever. The lock manager queues. Two resources that share a number wait for each other's claims,
+/// and no more.
 ///
 /// Whoever enters, claims or bumps locks this first and the row after it, until the transaction ends.
 pub(crate) fn turnstile(schema: &str, resource: &str) -> String {
@@ -236,12 +242,12 @@ pub(crate) fn turnstile(schema: &str, resource: &str) -> String {
     format!("pg_catalog.hashtextextended({prefix} OPERATOR(pg_catalog.||) {resource}, {TURNSTILES}::bigint)")
 }
 
-/// The terms that a transaction has entered with, by resource, as an object in JSON: a setting for each resource would stay in
-/// its session.
+/// The terms that a transaction has entered with, by resource, as an object in JSON: a setting for each
+/// resource would stay in its session.
 const ENTERED: &str = "coalesce(nullif(pg_catalog.current_setting('tenure.entered', true), ''::text), '{}'::text)::pg_catalog.jsonb";
 
-/// Shows the term of a transaction, as `<token> <lease>`: of this resource, and as the one it has entered with last. For the
-/// triggers of guarded tables, until the transaction ends.
+/// Shows the term of a transaction, as `<token> <lease>`: of this resource, and as the one it has entered
+/// with last. For the triggers of guarded tables, until the transaction ends.
 pub(crate) fn showing(resource: &str, term: &str) -> String {
     format!(
         "pg_catalog.set_config('tenure.term', {term}, true), pg_catalog.set_config('tenure.entered', ({ENTERED} \
@@ -254,8 +260,8 @@ pub(crate) fn channel(schema: &str) -> String {
     format!("{schema}.leases")
 }
 
-/// The rules of `LeaseName` and its like, for a column. Its backslashes mean the same to the server's texts, where a session
-/// has them mean something, as to its regular expressions.
+/// The rules of `LeaseName` and its like, for a column. Its backslashes mean the same to the server's texts,
+/// where a session has them mean something, as to its regular expressions.
 fn fits(column: &str, bytes_max: u32) -> String {
     const WHITE: &str =
         "\\u0009-\\u000d\\u0020\\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";

@@ -7,8 +7,8 @@ use tokio::sync::watch;
 
 /// A place for one thing: nothing, or what is in use, or the making of it.
 ///
-/// Whoever asks meanwhile waits for the same making. It belongs to none of them: the engine's patience may be shorter
-/// than what one dead host is given, and a dial that ended with it would never come to the next host.
+/// Whoever asks meanwhile waits for the same making. It belongs to none of them: the engine's patience may be
+/// shorter than what one dead host is given, and a dial that ended with it would never come to the next host.
 pub(crate) struct Shared<T>(Mutex<Option<Making<T>>>);
 
 /// What it comes to. Nothing yet, while it goes on.

@@ -16,8 +16,9 @@ pub(crate) use tenure_remote::lease_subject as subject;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-/// Connections for everything but renewals, and as many for claims. The second and later ones are made when the others are busy: on one, an
-/// acquisition that waits for a row or for the disk would hold up those behind it.
+/// Connections for everything but renewals, and as many for claims. The second and later ones are made when
+/// the others are busy: on one, an acquisition that waits for a row or for the disk would hold up those
+/// behind it.
 const LANES: usize = 4;
 
 /// The lanes of one store, and what is known of its server.
@@ -34,7 +35,8 @@ pub(crate) struct Site {
     pub(crate) durability: Durability,
     /// The role or the database forbids writes by a setting: no fail-over will change it.
     pub(crate) read_only: bool,
-    /// The set-up has the functions that decide of one lease and answer in one value, and the role may call them.
+    /// The set-up has the functions that decide of one lease and answer in one value, and the role may call
+    /// them.
     pub(crate) quick: bool,
     /// Host, database and schema, for people.
     pub(crate) place: String,
@@ -42,8 +44,8 @@ pub(crate) struct Site {
     pub(crate) time_max: Duration,
 }
 
-/// A parameter of a statement, with its type: typed, a statement needs no round trip of its own to be prepared, and no
-/// name that a pooler could confuse.
+/// A parameter of a statement, with its type: typed, a statement needs no round trip of its own to be
+/// prepared, and no name that a pooler could confuse.
 pub(crate) type Typed<'a> = (&'a (dyn ToSql + Sync), Type);
 
 impl Site {
@@ -81,8 +83,8 @@ impl Site {
             .await
     }
 
-    /// A write of one value on any lane, which is asked often: prepared where that is sound. The statement answers with the process
-    /// that has run it beside the value.
+    /// A write of one value on any lane, which is asked often: prepared where that is sound. The statement
+    /// answers with the process that has run it beside the value.
     pub(crate) async fn ask_often(
         &self,
         often: Often,
@@ -152,8 +154,8 @@ impl Site {
         }
     }
 
-    /// By the statement that the connection keeps prepared, if it does. Else as it stands, and if the process that has run it is
-    /// the one that greeted, it is prepared for the next.
+    /// By the statement that the connection keeps prepared, if it does. Else as it stands, and if the process
+    /// that has run it is the one that greeted, it is prepared for the next.
     async fn ask_kept(
         &self,
         live: &Arc<Live>,
@@ -183,7 +185,8 @@ impl Site {
         self.requests.iter().chain(&self.claims).for_each(Lane::close);
     }
 
-    /// For an answer that is none to what was asked. What follows on that connection may be none either: all are made anew.
+    /// For an answer that is none to what was asked. What follows on that connection may be none either: all
+    /// are made anew.
     pub(crate) fn crossed(&self, subject: &str) -> StoreError {
         self.leave();
         let message = format!(

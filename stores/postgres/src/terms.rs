@@ -142,7 +142,8 @@ impl Site {
         self.answer(terms, 0, name, judged, released)
     }
 
-    /// One answer per request, in their order. What is done must have been done to the term that was asked for.
+    /// One answer per request, in their order. What is done must have been done to the term that was asked
+    /// for.
     fn answers<T>(
         &self,
         terms: &Terms<'_>,

@@ -15,8 +15,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// How a server proves who it is, once the connection is encrypted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Trust {
-    /// Not at all, as libpq's `prefer` and `require`: it keeps out who listens, not who intercepts. (A password under
-    /// SCRAM is bound to the channel all the same.)
+    /// Not at all, as libpq's `prefer` and `require`: it keeps out who listens, not who intercepts. (A
+    /// password under SCRAM is bound to the channel all the same.)
     Anybody,
     /// By a certificate for its host name, from Mozilla's roots.
     PublicRoots,
@@ -29,7 +29,8 @@ pub(crate) enum Trust {
 /// # Errors
 /// [`Fault::Invalid`](tenure_core::Fault::Invalid): the file of the roots cannot be read, or holds none.
 pub(crate) fn connector(trust: &Trust) -> Result<MakeRustlsConnect, StoreError> {
-    // Named here, and not the process's default: another library's choice must not become ours, nor ours another's.
+    // Named here, and not the process's default: another library's choice must not become ours, nor ours
+    // another's.
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()

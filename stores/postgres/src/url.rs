@@ -46,11 +46,12 @@ pub(crate) struct StoreUrl {
 }
 
 impl StoreUrl {
-    /// Takes our options out of `url`, reads the rest as the driver does, and sets what the store needs of it.
+    /// Takes our options out of `url`, reads the rest as the driver does, and sets what the store needs of
+    /// it.
     ///
     /// # Errors
-    /// [`Fault::Invalid`]: not a PostgreSQL URL, or an option has no sense. The message shows an option of ours, never
-    /// the URL.
+    /// [`Fault::Invalid`]: not a PostgreSQL URL, or an option has no sense. The message shows an option of
+    /// ours, never the URL.
     pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
         let scheme = split_scheme("PostgreSQL", url)?.map(|(scheme, _)| scheme);
         if !matches!(scheme, Some("postgres" | "postgresql")) {
@@ -103,8 +104,8 @@ impl StoreUrl {
             ));
         }
         settle(&mut config);
-        // An @ beyond the credentials is one that a password should have escaped: then host or database, which are shown,
-        // hold the rest of it.
+        // An @ beyond the credentials is one that a password should have escaped: then host or database,
+        // which are shown, hold the rest of it.
         let named = shown_hosts(&config) + config.get_dbname().unwrap_or_default();
         let spilt = query.contains('@') || named.contains('@');
         let is_one_line = !place(&config, &schema).contains(char::is_control);
@@ -126,8 +127,8 @@ impl StoreUrl {
         place(&self.config, &self.schema)
     }
 
-    /// What to say when the driver cannot read the URL. Not in its own words: they quote what they stumbled over, and
-    /// where a URL is cut off or not escaped, that is the password.
+    /// What to say when the driver cannot read the URL. Not in its own words: they quote what they stumbled
+    /// over, and where a URL is cut off or not escaped, that is the password.
     fn unreadable() -> StoreError {
         invalid(
             "the PostgreSQL URL cannot be read: write postgres://user:password@host:port/database?options, check port and \
@@ -237,8 +238,8 @@ fn settle(config: &mut Config) {
 }
 
 fn encryption(mode: Option<&str>, roots: Option<String>) -> Result<(SslMode, Trust), StoreError> {
-    // Whoever names roots wants them used: no mode goes on without them, as libpq's `prefer` does. The name is checked,
-    // too, where libpq would check the chain alone.
+    // Whoever names roots wants them used: no mode goes on without them, as libpq's `prefer` does. The name
+    // is checked, too, where libpq would check the chain alone.
     Ok(match (mode.unwrap_or("prefer"), roots) {
         ("disable", None) => (SslMode::Disable, Trust::Anybody),
         ("disable", Some(_)) => {
@@ -269,8 +270,8 @@ fn has_twins(query: &str) -> bool {
         .any(|(place, name)| names[..place].contains(name))
 }
 
-/// Whether the driver, which decodes names, would read an option that is another one to whoever goes by them: to what is said here
-/// of the encryption, and to who takes the password out of a URL.
+/// Whether the driver, which decodes names, would read an option that is another one to whoever goes by them:
+/// to what is said here of the encryption, and to who takes the password out of a URL.
 fn has_encoded_name(query: &str) -> bool {
     names(query).any(|name| name.contains('%'))
 }

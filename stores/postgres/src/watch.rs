@@ -24,26 +24,28 @@ const EVENTS_WAITING_MAX: usize = 256;
 /// How often the silent connection is asked whether it is still there, and how long it may take to say so.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// How long it may take to say so to a watch that is about to begin, or to be proven: there must be time left for another connection.
+/// How long it may take to say so to a watch that is about to begin, or to be proven: there must be time left
+/// for another connection.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// How long connecting waits for a second notification of its own, which comes where the first was not heard by chance. Longer, as
-/// nothing but time tells that it does not come.
+/// How long connecting waits for a second notification of its own, which comes where the first was not heard
+/// by chance. Longer, as nothing but time tells that it does not come.
 const SECOND_PROOF_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// How much of the time for connecting the second one leaves for what comes after it, and what it may take at least: a machine that
-/// stalls must not cost a store its watch.
+/// How much of the time for connecting the second one leaves for what comes after it, and what it may take at
+/// least: a machine that stalls must not cost a store its watch.
 const AFTER_SECOND_PROOF: Duration = Duration::from_secs(1);
 const SECOND_PROOF_TIME_MIN: Duration = Duration::from_millis(500);
 
 /// How much of it taking the `LISTEN` back leaves.
 const AFTER_TAKING_BACK: Duration = Duration::from_millis(200);
 
-/// How often a pooler is asked for the session in which it has left a `LISTEN`. It gives the one that was used last, mostly.
+/// How often a pooler is asked for the session in which it has left a `LISTEN`. It gives the one that was
+/// used last, mostly.
 const UNLISTENS_MAX: usize = 10;
 
-/// How long connecting waits for its own notification, from when the connection that listens has answered what was asked after it:
-/// the server tells it before. Behind a transaction-mode pooler it never comes.
+/// How long connecting waits for its own notification, from when the connection that listens has answered
+/// what was asked after it: the server tells it before. Behind a transaction-mode pooler it never comes.
 const PROOF_TIME_MAX: Duration = Duration::from_millis(1_500);
 
 type Event = Result<WatchEvent, StoreError>;
@@ -96,8 +98,9 @@ impl Listener {
         }))
     }
 
-    /// Takes the `LISTEN` back, which behind a pooler is left in a session of others: they would hear what is not theirs, and one of
-    /// them that stays in a transaction would keep the queue of notifications from being cut.
+    /// Takes the `LISTEN` back, which behind a pooler is left in a session of others: they would hear what is
+    /// not theirs, and one of them that stays in a transaction would keep the queue of notifications from
+    /// being cut.
     async fn take_back(&self, schema: &str, until: Instant) {
         let mut asking = UnderWay::begin(Arc::clone(&self.live)).await;
         let taking_back = async {
@@ -120,8 +123,8 @@ impl Listener {
         self.audience.is_open() && self.live.is_usable() && !self.live.is_left_behind()
     }
 
-    /// Has it answer. If it does not, or if nobody waits for the answer, the next watch has another; those on this one are told by the
-    /// heartbeat.
+    /// Has it answer. If it does not, or if nobody waits for the answer, the next watch has another; those on
+    /// this one are told by the heartbeat.
     ///
     /// # Errors
     /// Not applied: the connection has ended, or is silent.
@@ -151,8 +154,8 @@ impl Drop for Listener {
     }
 }
 
-/// Ends the watches on a connection that is silent, or whose host is an old primary by now: what happens where the requests go is
-/// not told there, however well it answers.
+/// Ends the watches on a connection that is silent, or whose host is an old primary by now: what happens
+/// where the requests go is not told there, however well it answers.
 async fn beat(live: Arc<Live>, audience: Arc<Audience>) {
     while audience.is_open() {
         tokio::time::sleep(HEARTBEAT).await;
@@ -184,15 +187,16 @@ async fn answers(live: &Live) -> bool {
 }
 
 impl Site {
-    /// Finds out whether notifications arrive, by one of its own: sent on one connection, waited for on another. By the end of the
-    /// time for connecting, where the server is slow: whoever has found no watch by then has none.
+    /// Finds out whether notifications arrive, by one of its own: sent on one connection, waited for on
+    /// another. By the end of the time for connecting, where the server is slow: whoever has found no watch
+    /// by then has none.
     ///
     /// # Errors
     /// If the server cannot be asked. That nothing arrives is no error: then watching is absent.
     pub(crate) async fn prove_watch(&mut self, until: Instant) -> Result<(), StoreError> {
         let (mut listener, mut arrived) = self.send_proof().await?;
-        // What keeps that connection busy, or the machine from running, keeps the proof too: the watch would be absent for the
-        // store's whole life.
+        // What keeps that connection busy, or the machine from running, keeps the proof too: the watch would
+        // be absent for the store's whole life.
         if listener.answer(&self.place).await.is_err() {
             (listener, arrived) = self.send_proof().await?;
             listener.answer(&self.place).await?;
@@ -212,8 +216,9 @@ impl Site {
         Ok(())
     }
 
-    /// Whether a notification arrives while nothing is asked on the connection that listens. A pooler may have given it the very
-    /// session that is notified, to answer with: it would have heard the first one, and hear no other.
+    /// Whether a notification arrives while nothing is asked on the connection that listens. A pooler may
+    /// have given it the very session that is notified, to answer with: it would have heard the first one,
+    /// and hear no other.
     async fn arrives_unasked(&self, until: Instant) -> Result<bool, StoreError> {
         let (_listener, arrived) = self.send_proof().await?;
         let allowed = left(until, AFTER_SECOND_PROOF).clamp(SECOND_PROOF_TIME_MIN, SECOND_PROOF_TIME_MAX);

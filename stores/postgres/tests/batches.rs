@@ -47,7 +47,8 @@ async fn thousand_leases_are_renewed_and_given_back_by_one_request_each() {
     assert!(released.iter().all(|answer| *answer == Ok(Released::Vacated)));
 }
 
-/// A notification is one more lock that commits of all databases take in turn, also where nobody is woken by it.
+/// A notification is one more lock that commits of all databases take in turn, also where nobody is woken by
+/// it.
 #[tokio::test]
 async fn renewals_notify_nobody_who_listens_and_a_release_does() {
     let scratch = Scratch::new().await;

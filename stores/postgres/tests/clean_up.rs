@@ -18,8 +18,8 @@ pub async fn unused(scratch: &Scratch, leases: &[&str]) {
     scratch.sql(a_day_ago).await;
 }
 
-/// A clock that was set back is behind the tokens of before. When it has just passed one, a small step back would have the same
-/// token come again, if the record were gone by then.
+/// A clock that was set back is behind the tokens of before. When it has just passed one, a small step back
+/// would have the same token come again, if the record were gone by then.
 #[tokio::test]
 async fn record_of_postgres_whose_token_the_clock_has_just_passed_is_kept() {
     let scratch = Scratch::new().await;

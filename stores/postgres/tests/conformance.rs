@@ -13,8 +13,8 @@ use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-/// The errors that say that a value does not fit its column, or the table's constraints: of its text, its range, its
-/// time, its absence, a check.
+/// The errors that say that a value does not fit its column, or the table's constraints: of its text, its
+/// range, its time, its absence, a check.
 const UNFIT: [&str; 5] = ["22P02", "22003", "22007", "23502", "23514"];
 
 struct PostgresSubject {
@@ -143,8 +143,8 @@ async fn pooler() -> &'static PgBouncer {
     POOLER.get_or_init(start).await
 }
 
-/// A client whose requests go through the pooler, where each may meet another server connection, and whose watches go
-/// round it: what the README advises.
+/// A client whose requests go through the pooler, where each may meet another server connection, and whose
+/// watches go round it: what the README advises.
 struct ThroughPooler {
     pooled: PostgresStore,
     direct: PostgresStore,
@@ -217,8 +217,8 @@ async fn subject(scratch: &Scratch) -> Fixture {
 
 tenure_conformance::suite!(fixture);
 
-/// Where none of the functions answers that decide of one lease in one statement: the others take and give back what these leave
-/// to them, and in an earlier set-up all.
+/// Where none of the functions answers that decide of one lease in one statement: the others take and give
+/// back what these leave to them, and in an earlier set-up all.
 mod by_the_longer_functions {
     use crate::common::Scratch;
     use tokio::sync::OnceCell;

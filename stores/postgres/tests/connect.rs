@@ -71,7 +71,8 @@ async fn url_of_postgres_that_cannot_be_read_is_refused_without_showing_it() {
         format!("postgres://me:{SECRET}@127.0.0.1/db?sslcert=/mine.pem"),
         format!("postgres://me:{SECRET}@127.0.0.1/db?sslnegotiation=direct"),
         format!("postgres://me:{SECRET}@127.0.0.1/db?sslnegotiation=direct&sslmode=disable"),
-        // Of two, nobody could say which counts: of ours, of the driver's, and of what may be a password's end.
+        // Of two, nobody could say which counts: of ours, of the driver's, and of what may be a password's
+        // end.
         format!("postgres://me:{SECRET}@127.0.0.1/db?schema=a&schema=b"),
         format!("postgres://me:{SECRET}@127.0.0.1/db?sslmode=verify-full&listen=off&sslmode=disable"),
         format!("postgres://me:{SECRET}@127.0.0.1/db?connect_timeout=1&connect_timeout=2"),
@@ -165,7 +166,8 @@ async fn credentials_privileges_and_settings_are_told_apart() {
     only_the_cleaner_cleans_up(&writer, &cleaner).await;
 }
 
-/// What was not set up, or is another program's, or another version's, is refused with the way out, and left as it is.
+/// What was not set up, or is another program's, or another version's, is refused with the way out, and left
+/// as it is.
 #[tokio::test]
 async fn schema_that_is_not_ours_is_refused_and_left_as_it_is() {
     let uri = Postgres::shared().await.uri();
@@ -277,7 +279,8 @@ async fn server_that_forgets_is_for_the_fence_alone() {
     );
 }
 
-/// The server empties an unlogged table when it comes up after a crash: of leases that is said, and with such marks nobody begins.
+/// The server empties an unlogged table when it comes up after a crash: of leases that is said, and with such
+/// marks nobody begins.
 #[tokio::test]
 async fn tables_that_a_crash_empties_are_told_of_or_refused() {
     let server = Postgres::start().await.unwrap();

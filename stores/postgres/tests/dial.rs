@@ -15,8 +15,9 @@ use tenure_testkit::{Fault, FaultProxy, Postgres, VanishedHost, eventually_async
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-/// A frozen machine's system still takes connections. The old primary stays frozen, and the store comes past it: the one that
-/// had a connection to it, and one that has none yet. Thawed, the old one greets and confirms no write any more.
+/// A frozen machine's system still takes connections. The old primary stays frozen, and the store comes past
+/// it: the one that had a connection to it, and one that has none yet. Thawed, the old one greets and
+/// confirms no write any more.
 #[tokio::test]
 async fn frozen_primary_is_passed_by_once_its_standby_is_promoted() {
     let (primary, standby, both) = pair().await;
@@ -78,8 +79,8 @@ async fn vanished_host_is_passed_by_although_every_caller_gives_up_before_the_di
     }
 }
 
-/// An old primary that takes no new connections, and still answers on the one that listens: what the requests change elsewhere
-/// would not be told there.
+/// An old primary that takes no new connections, and still answers on the one that listens: what the requests
+/// change elsewhere would not be told there.
 #[tokio::test]
 async fn watch_ends_on_a_host_that_answers_and_that_the_requests_have_left() {
     let old = Postgres::start().await.unwrap();
@@ -117,7 +118,8 @@ async fn watch_ends_on_a_host_that_answers_and_that_the_requests_have_left() {
     ended.await.expect("it ends");
 }
 
-/// It waits for a row that somebody keeps locked. The next connection would be tried elsewhere first; none was made there.
+/// It waits for a row that somebody keeps locked. The next connection would be tried elsewhere first; none
+/// was made there.
 #[tokio::test]
 async fn watch_goes_on_where_one_request_was_given_up() {
     let server = Postgres::shared().await;
@@ -140,7 +142,8 @@ async fn watch_goes_on_where_one_request_was_given_up() {
     let giving_back = [giving_back(&asked, token)];
     let mut given_up = false;
     for _round in 0..ROUNDS_MAX {
-        // Half a second later it would be told that the lease is busy, which also is so on a machine that stands still meanwhile.
+        // Half a second later it would be told that the lease is busy, which also is so on a machine that
+        // stands still meanwhile.
         let release = timeout(Duration::from_millis(100), store.release(&giving_back)).await;
         given_up = release.is_err();
         if given_up {
@@ -179,7 +182,8 @@ async fn every_host_is_told_of_when_none_will_do() {
     assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
 }
 
-/// A standby that was never told of the role, say, while the primary is started anew: that must end nobody's campaign.
+/// A standby that was never told of the role, say, while the primary is started anew: that must end nobody's
+/// campaign.
 #[tokio::test]
 async fn refusal_of_one_host_is_a_mistake_only_where_every_host_refuses() {
     let there = Postgres::shared().await.address();
@@ -225,7 +229,8 @@ async fn watches_that_begin_on_a_silent_connection_have_another() {
     bounded("a watch before it", store.watch(&scope, Interest::Everything))
         .await
         .unwrap();
-    // What has lost something stays silent for good. Nothing but the connection that listens is used meanwhile.
+    // What has lost something stays silent for good. Nothing but the connection that listens is used
+    // meanwhile.
     let swallowed = proxy.counts().swallowed_requests;
     proxy.set(Fault::BlackHole);
     let heal = async {

@@ -78,7 +78,8 @@ async fn roots_that_are_replaced_are_used_in_postgres() {
     eventually_async(PATIENCE, "a connection by the new roots", found).await;
 }
 
-/// Whoever names roots wants them used, whatever else the URL says: nobody else is talked to, and nobody without encryption.
+/// Whoever names roots wants them used, whatever else the URL says: nobody else is talked to, and nobody
+/// without encryption.
 #[tokio::test]
 async fn roots_that_are_named_are_used_also_without_a_mode_in_postgres() {
     let server = Postgres::with_encryption().await.unwrap();

@@ -29,7 +29,8 @@ async fn troubles(url: &str) -> Vec<Finding> {
     findings
 }
 
-/// Where an administrator has taken from everybody what everybody has: a role that may write the tables by itself renews nothing.
+/// Where an administrator has taken from everybody what everybody has: a role that may write the tables by
+/// itself renews nothing.
 #[tokio::test]
 async fn functions_that_a_role_may_not_call_are_told_of_with_the_way_out() {
     let scratch = Scratch::new().await;
@@ -144,8 +145,8 @@ async fn limit_on_transactions_that_cuts_requests_is_told_of() {
     );
 }
 
-/// A fail-over to a server with another clock would shift every expiry, and a far one makes short ttls unwise; each is told where
-/// it is so.
+/// A fail-over to a server with another clock would shift every expiry, and a far one makes short ttls
+/// unwise; each is told where it is so.
 #[tokio::test]
 async fn clock_and_distance_of_a_postgres_are_told_of() {
     let clock = ServerClock::new().unwrap();

@@ -1,4 +1,5 @@
-//! What an operator is told of the tables: of Tenure's own that others have added to, and of guarded ones that do not guard.
+//! What an operator is told of the tables: of Tenure's own that others have added to, and of guarded ones
+//! that do not guard.
 use crate::common::Scratch;
 use crate::fence::{fenced, ledger, term};
 use tenure_conformance::asking::finding;

@@ -1,5 +1,5 @@
-//! Another server at an address of the URL, since nobody asked last: one of another cluster, which would give the lease away a second
-//! time, and call the leader's lost.
+//! Another server at an address of the URL, since nobody asked last: one of another cluster, which would give
+//! the lease away a second time, and call the leader's lost.
 use crate::common::{PATIENCE, Scratch, request, seconds, take};
 use tenure_conformance::strangers::{
     self, Address as _, cut, exchange, fence_asks_nothing, is_refused, leader_loses_nothing,
@@ -94,7 +94,8 @@ async fn fence_asks_nothing_of_a_stranger_at_the_address_of_its_postgres() {
     .await;
 }
 
-/// Of several hosts, that of a stranger is one that is away: also where ours is too slow, or has no connection left.
+/// Of several hosts, that of a stranger is one that is away: also where ours is too slow, or has no
+/// connection left.
 #[tokio::test]
 async fn stranger_is_passed_over_for_another_host_of_postgres() {
     let address = Address::new().await;

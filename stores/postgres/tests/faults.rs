@@ -76,7 +76,8 @@ async fn silent_network_of_postgres_is_given_up_and_works_again_at_once() {
     }
 }
 
-/// A request that nobody waits for any more tells nothing; but its connection may be gone, so it is not trusted.
+/// A request that nobody waits for any more tells nothing; but its connection may be gone, so it is not
+/// trusted.
 #[tokio::test]
 async fn connection_whose_request_was_given_up_is_replaced() {
     let (proxy, _scratch, store) = proxied().await;
@@ -98,7 +99,8 @@ async fn connection_whose_request_was_given_up_is_replaced() {
     assert!(began.elapsed() < BOUND);
 }
 
-/// What is slow is no more than slow; what comes after the bound of a request is unknown, and found by asking again.
+/// What is slow is no more than slow; what comes after the bound of a request is unknown, and found by asking
+/// again.
 #[tokio::test]
 async fn delayed_answers_of_postgres_count_for_what_they_are() {
     let (proxy, scratch, store) = proxied().await;
@@ -148,7 +150,8 @@ async fn killed_and_frozen_server_keeps_what_it_confirmed() {
     assert_eq!(lease.unwrap().token, last);
 }
 
-/// The end of the listening connection is told, whether it comes with a word or without one, and a new watch works.
+/// The end of the listening connection is told, whether it comes with a word or without one, and a new watch
+/// works.
 #[tokio::test]
 async fn broken_watch_of_postgres_says_so_and_the_next_one_hears() {
     let (proxy, _scratch, store) = proxied().await;
@@ -226,7 +229,8 @@ async fn slow_reader_is_told_of_a_gap() {
     after.await.expect("what was removed all at once is a gap");
 }
 
-/// What was renewed or granted again stands, although its record cannot be read: it is not told as if nothing had happened.
+/// What was renewed or granted again stands, although its record cannot be read: it is not told as if nothing
+/// had happened.
 #[tokio::test]
 async fn verdict_of_postgres_whose_record_cannot_be_read_leaves_the_write_uncertain() {
     let scratch = Scratch::new().await;

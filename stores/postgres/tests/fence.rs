@@ -166,7 +166,8 @@ async fn transaction_that_read_before_a_claim_cannot_enter_after_it_in_postgres(
             matches!(refused, FenceError::Stale { .. }),
             "{level:?}: {refused}"
         );
-        // Nor may the term that has claimed, where all that it reads is older than its claim; it begins again.
+        // Nor may the term that has claimed, where all that it reads is older than its claim; it begins
+        // again.
         let early = fence.enter(&of_new, &ledger(), &new).await;
         match level {
             IsolationLevel::ReadCommitted => early.unwrap(),
@@ -186,8 +187,8 @@ async fn transaction_that_read_before_a_claim_cannot_enter_after_it_in_postgres(
     }
 }
 
-/// The first claim of a resource makes its mark: to who began to read before there is none. That it was claimed is told all the
-/// same, as claiming it again would be in vain.
+/// The first claim of a resource makes its mark: to who began to read before there is none. That it was
+/// claimed is told all the same, as claiming it again would be in vain.
 #[tokio::test]
 async fn transaction_that_read_before_the_first_claim_is_told_to_begin_again_in_postgres() {
     let (scratch, fence) = fenced().await;
@@ -282,7 +283,8 @@ async fn a_token_of_another_lease_and_from_the_future_change_nothing_in_postgres
     assert_eq!(cents(&scratch).await, 0);
 }
 
-/// Where the lease is kept elsewhere, the server's clock decides: a mark too far ahead would keep every term out until then.
+/// Where the lease is kept elsewhere, the server's clock decides: a mark too far ahead would keep every term
+/// out until then.
 #[tokio::test]
 async fn a_token_of_a_lease_elsewhere_is_at_most_a_day_ahead_of_the_clock_of_postgres() {
     let (_scratch, fence) = fenced().await;
@@ -372,7 +374,8 @@ async fn refusals_are_counted_beside_the_mark_in_postgres() {
     }
 }
 
-/// Whatever kept them out: a server that was away, a disk that was full, or as here a table. No more is refused meanwhile.
+/// Whatever kept them out: a server that was away, a disk that was full, or as here a table. No more is
+/// refused meanwhile.
 #[tokio::test]
 async fn refusals_that_could_not_be_noted_are_noted_later_in_postgres() {
     let (scratch, fence) = fenced().await;

@@ -30,7 +30,8 @@ async fn bumped_after_a_claim(fence: &PostgresFence) -> Mark {
     fence.bump(&bump(ledger())).await.unwrap()
 }
 
-/// What is answered to a write of a guarded table by a program that knows nothing of Tenure, and shows this term.
+/// What is answered to a write of a guarded table by a program that knows nothing of Tenure, and shows this
+/// term.
 async fn write_showing(scratch: &Scratch, fence: &PostgresFence, term: &Term) -> Option<FenceError> {
     let mut client = scratch.client().await;
     let transaction = client.transaction().await.unwrap();
@@ -208,7 +209,8 @@ async fn a_set_up_from_before_bumped_marks_in_postgres_bumps_nothing_until_it_is
     assert_eq!(fence.check(&ledger(), &next).await, Ok(()));
     write(&mut client, &fence, &scratch, &next).await.unwrap();
     bumps_nothing(&fence, &next).await;
-    // The column alone is not enough, as where an earlier Tenure has set up again: it makes its own functions.
+    // The column alone is not enough, as where an earlier Tenure has set up again: it makes its own
+    // functions.
     let column = |change: &str| format!("ALTER TABLE {{schema}}.fences {change}");
     scratch.sql(&column("ADD COLUMN bumped_token bigint")).await;
     bumps_nothing(&fence, &next).await;

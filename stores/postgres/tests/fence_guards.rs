@@ -118,7 +118,8 @@ async fn transaction_writes_to_the_guarded_tables_of_all_resources_that_it_has_e
     assert_eq!(error.code().unwrap().code(), "TN003", "{error}");
 }
 
-/// Tenure's own tables would take no lease and no claim any more, and what is no table has no triggers that refuse.
+/// Tenure's own tables would take no lease and no claim any more, and what is no table has no triggers that
+/// refuse.
 #[tokio::test]
 async fn what_is_no_table_of_the_users_own_is_not_guarded_in_postgres() {
     let (scratch, fence) = fenced().await;

@@ -40,7 +40,8 @@ impl Register for Account {
             self.fence.enter(&transaction, &ledger(), term).await?;
             // A program's own work: a claim that did not wait for this transaction would come in between.
             tokio::time::sleep(Duration::from_millis(20)).await;
-            // The row of the account is locked from here to the end: writes are noted in the order of their effect.
+            // The row of the account is locked from here to the end: writes are noted in the order of their
+            // effect.
             let (schema, token) = (&self.schema, term.token);
             let write = format!(
                 "UPDATE {schema}.account SET cents = {}; INSERT INTO {schema}.history (token, read) VALUES ({token}, {read})",

@@ -58,7 +58,8 @@ async fn marks_in_postgres_are_in_the_order_of_their_resources() {
     marks_are_in_the_order_of_their_resources(&fence).await;
 }
 
-/// As a trigger does that is to protect or to keep a table: a claim that says that it is made, and is not, would let earlier terms enter.
+/// As a trigger does that is to protect or to keep a table: a claim that says that it is made, and is not,
+/// would let earlier terms enter.
 #[tokio::test]
 async fn mark_that_a_trigger_keeps_as_it_is_counts_as_raised_by_nobody() {
     let (scratch, fence) = fenced().await;
@@ -81,7 +82,8 @@ async fn mark_that_a_trigger_keeps_as_it_is_counts_as_raised_by_nobody() {
     }
 }
 
-/// As by hand, by a restore over what is there, or by what applies the changes of another server, for which no usual trigger is called.
+/// As by hand, by a restore over what is there, or by what applies the changes of another server, for which
+/// no usual trigger is called.
 #[tokio::test]
 async fn mark_of_postgres_is_lowered_by_nobody_who_writes_to_its_table() {
     let (scratch, fence) = fenced().await;
@@ -106,7 +108,8 @@ async fn mark_of_postgres_is_lowered_by_nobody_who_writes_to_its_table() {
     assert_eq!(fence.mark(&ledger()).await, Ok(None));
 }
 
-/// What is lacking is told of, and comes with the next set-up, which waits for no transaction that has entered.
+/// What is lacking is told of, and comes with the next set-up, which waits for no transaction that has
+/// entered.
 #[tokio::test]
 async fn set_up_in_which_marks_can_be_lowered_is_told_of_and_brought_up_to_date() {
     let (scratch, fence) = fenced().await;

@@ -76,7 +76,8 @@ const OLD_VERSIONS: &str = "INSERT INTO {schema}.leases
     SELECT 'old-' || number, 'nobody', repeat('0', 32), 1, 1, 1, 1000, now(), now(), now(), ''
     FROM generate_series(1, 10001) AS number; DELETE FROM {schema}.leases";
 
-/// Begins to vacuum a table of another program, which takes for ever: it shows the oldest snapshot of all, and keeps nothing.
+/// Begins to vacuum a table of another program, which takes for ever: it shows the oldest snapshot of all,
+/// and keeps nothing.
 async fn under_vacuum(scratch: &Scratch) -> JoinHandle<()> {
     let made = "CREATE TABLE {schema}.big AS SELECT repeat('x', 1000) AS text FROM generate_series(1, 5000)";
     scratch.sql(made).await;
@@ -154,7 +155,8 @@ fn enters_and_leaves(times: u32) -> String {
     )
 }
 
-/// As where autovacuum does not keep up: the server takes no writes any more when all of their numbers are used.
+/// As where autovacuum does not keep up: the server takes no writes any more when all of their numbers are
+/// used.
 #[tokio::test]
 async fn transactions_that_are_not_frozen_are_told_of() {
     let settings = ["autovacuum=off", "autovacuum_freeze_max_age=100000"];
@@ -239,7 +241,8 @@ async fn entry_for_which_there_is_no_room_beside_others_is_told_what_to_vacuum()
     }
 }
 
-/// By which of its sources a server has no room is in no language: transaction ids are no queue of notifications.
+/// By which of its sources a server has no room is in no language: transaction ids are no queue of
+/// notifications.
 #[tokio::test]
 async fn what_a_postgres_has_no_room_for_is_told_with_its_own_way_out() {
     let scratch = Scratch::new().await;

@@ -1,4 +1,5 @@
-//! Rows that another transaction keeps locked: who waits for one, who does not, and of which moment the decision is.
+//! Rows that another transaction keeps locked: who waits for one, who does not, and of which moment the
+//! decision is.
 use crate::announced::until_taken;
 use crate::common::{Scratch, giving_back, name, renewal, request, seconds, take};
 use crate::faults::proxied;
@@ -15,7 +16,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Transaction;
 
-/// What blocks the other connections, a row that somebody keeps locked, does not block renewals of other leases.
+/// What blocks the other connections, a row that somebody keeps locked, does not block renewals of other
+/// leases.
 #[tokio::test]
 async fn locked_row_holds_up_nothing_but_its_own_lease() {
     let scratch = Scratch::new().await;
@@ -58,7 +60,8 @@ async fn locked_row_holds_up_nothing_but_its_own_lease() {
     ));
 }
 
-/// As a row is locked for a moment by who announces a term: what is free after the wait for another is renewed no less.
+/// As a row is locked for a moment by who announces a term: what is free after the wait for another is
+/// renewed no less.
 #[tokio::test]
 async fn row_that_is_let_go_while_another_stays_locked_is_renewed() {
     let scratch = Scratch::new().await;
@@ -108,7 +111,8 @@ fn pair() -> [Acquire; 2] {
     ["one", "two"].map(|lease| request(lease, "holder", seconds(60)))
 }
 
-/// Takes both, or the same terms again, and answers their renewals when nobody locks the rows any more to announce them.
+/// Takes both, or the same terms again, and answers their renewals when nobody locks the rows any more to
+/// announce them.
 async fn announced(store: &PostgresStore, pair: &[Acquire; 2]) -> [Renew; 2] {
     let scope = Scope::Prefix(String::new());
     let mut watch = store.watch(&scope, Interest::Everything).await.unwrap();
@@ -123,8 +127,8 @@ async fn announced(store: &PostgresStore, pair: &[Acquire; 2]) -> [Renew; 2] {
     renewals
 }
 
-/// Whoever waits for the row already is waited for first: both waits together are within the bound of a request, so that what
-/// was refused is told as refused, and not as unknown.
+/// Whoever waits for the row already is waited for first: both waits together are within the bound of a
+/// request, so that what was refused is told as refused, and not as unknown.
 #[tokio::test]
 async fn request_that_waits_behind_another_for_a_locked_row_is_told_that_it_is_busy() {
     let (proxy, scratch, behind) = proxied().await;
@@ -168,7 +172,8 @@ async fn request_that_waits_behind_another_for_a_locked_row_is_told_that_it_is_b
     }
 }
 
-/// As an engine asks, for a tenth of the ttl: a lease that was taken after that would be nobody's for the whole ttl.
+/// As an engine asks, for a tenth of the ttl: a lease that was taken after that would be nobody's for the
+/// whole ttl.
 #[tokio::test]
 async fn acquisition_of_a_locked_row_of_postgres_is_told_that_it_is_busy_before_it_is_given_up() {
     let scratch = Scratch::new().await;
@@ -210,8 +215,8 @@ async fn acquisition_of_a_locked_row_of_postgres_is_told_that_it_is_busy_before_
     panic!("each was given up, in {ROUNDS_MAX} rounds");
 }
 
-/// The decision is of the moment after the wait for the row: what has expired meanwhile is not extended, and what was renewed
-/// meanwhile is not taken, nor shown with more time than it has.
+/// The decision is of the moment after the wait for the row: what has expired meanwhile is not extended, and
+/// what was renewed meanwhile is not taken, nor shown with more time than it has.
 #[tokio::test]
 async fn decision_of_postgres_is_of_the_moment_after_the_wait_for_the_row() {
     let scratch = Scratch::new().await;
@@ -272,7 +277,8 @@ async fn decision_of_postgres_is_of_the_moment_after_the_wait_for_the_row() {
     panic!("no wait was short enough in {ROUNDS_MAX} rounds");
 }
 
-/// Lets all leases expire but the one that was given back, which is renewed, as soon as three requests wait for their rows.
+/// Lets all leases expire but the one that was given back, which is renewed, as soon as three requests wait
+/// for their rows.
 async fn passed_while_three_wait(scratch: &Scratch, transaction: Transaction<'_>) {
     // One that was given up already is told as busy.
     drop(timeout(WAIT_MAX, waited_for(&transaction, 3)).await);
@@ -349,7 +355,8 @@ async fn renewals_to_postgres_have_a_connection_of_their_own() {
     panic!("no renewal had a session of its own beside requests that hung, in {ROUNDS_MAX} rounds");
 }
 
-/// Claims that wait for an open transaction, as many as there are connections for them, keep no lease waiting.
+/// Claims that wait for an open transaction, as many as there are connections for them, keep no lease
+/// waiting.
 #[tokio::test]
 async fn claims_of_postgres_that_wait_hold_up_no_lease() {
     let scratch = Scratch::new().await;

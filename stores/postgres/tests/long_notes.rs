@@ -10,7 +10,8 @@ const TEN_MEGABYTES: &str = "UPDATE {schema}.leases SET note = repeat('\\', 1000
 async fn row_with_a_note_of_ten_megabytes_is_listed_renewed_and_taken_over() {
     let scratch = Scratch::new().await;
     let store = scratch.store().await;
-    // On a thread of its own: whoever does not come to the note's end waits for nothing, and cannot be given up.
+    // On a thread of its own: whoever does not come to the note's end waits for nothing, and cannot be given
+    // up.
     let (done, told) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -1,4 +1,5 @@
-//! What a server's machine may do: somebody sets its clock, its disk is full. The token never falls, nothing is lost.
+//! What a server's machine may do: somebody sets its clock, its disk is full. The token never falls, nothing
+//! is lost.
 
 use crate::common::Scratch;
 use tenure_conformance::filling::{Filled, Holders};
@@ -78,8 +79,8 @@ async fn postgres_whose_disk_is_full_grants_nothing_loses_nothing_and_goes_on_la
 /// More than a segment of the server's log, which must go on, and not a number of whole pages.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024 + 100;
 
-/// More leases than a file of that size holds, as half of every page stays free. None is larger than those that are asked for
-/// afterwards, for which a remainder could be enough.
+/// More leases than a file of that size holds, as half of every page stays free. None is larger than those
+/// that are asked for afterwards, for which a remainder could be enough.
 const FILLERS: &str = "INSERT INTO {schema}.leases
     (name, owner, incarnation, token, attempt, terms, ttl_ms, created_at, acquired_at, expires_at, note)
     SELECT 'filler-' || number, 'nobody', repeat('0', 32), 1, 1, 1, 1000, now(), now(), now(), ''

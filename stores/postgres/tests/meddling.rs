@@ -22,7 +22,8 @@ pub(super) enum Meddling {
     Precedes(&'static str),
 }
 
-/// Between clients and this server, and how many connections clients have made to it. A request is what arrives in one piece.
+/// Between clients and this server, and how many connections clients have made to it. A request is what
+/// arrives in one piece.
 pub(super) async fn meddling(
     server: String,
     with: impl Fn(&[u8]) -> Meddling + Send + Sync + 'static,

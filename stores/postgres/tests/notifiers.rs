@@ -1,4 +1,5 @@
-//! Another program that notifies on the same server: until its commit is through, nobody else's notification is.
+//! Another program that notifies on the same server: until its commit is through, nobody else's notification
+//! is.
 use crate::common::{PATIENCE, Scratch, giving_back, request, seconds, take};
 use crate::standbys::set;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,15 +9,15 @@ use tenure_postgres::PostgresStore;
 use tenure_testkit::{Postgres, eventually_async, in_one_of};
 use tokio::time::sleep;
 
-/// How long another's commit goes on while a release waits for it: longer than anybody waits for a row, and less than a release
-/// waits for a commit.
+/// How long another's commit goes on while a release waits for it: longer than anybody waits for a row, and
+/// less than a release waits for a commit.
 const COMMITS_FOR: Duration = Duration::from_secs(1);
 
 /// A release that has waited for so long may be told that the server is busy.
 const WAITS_MAX: Duration = Duration::from_secs(2);
 
-/// That a term has begun is told by a transaction a moment later, which has its row locked: if that is late, it waits for the other's commit,
-/// too, and so does the row.
+/// That a term has begun is told by a transaction a moment later, which has its row locked: if that is late,
+/// it waits for the other's commit, too, and so does the row.
 const BEGINS_ARE_TOLD_WITHIN: Duration = Duration::from_millis(300);
 
 /// How often a machine may be too slow for it.
@@ -53,7 +54,8 @@ impl Site {
         eventually_async(PATIENCE, "the setting", || self.scratch.value::<bool>(&in_force)).await;
     }
 
-    /// What is answered while another's commit goes on, which waits for a standby that never comes; nothing if that took too long.
+    /// What is answered while another's commit goes on, which waits for a standby that never comes; nothing
+    /// if that took too long.
     async fn released_meanwhile(&self, releases: &[Release]) -> Option<Vec<Result<Released, StoreError>>> {
         self.follow("nobody").await;
         let other = self.scratch.client().await;

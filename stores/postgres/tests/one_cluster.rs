@@ -29,8 +29,8 @@ async fn hosts_of_postgres_of_different_clusters_are_refused() {
     };
     in_one_of(ROUNDS_MAX, "both hosts were taken", are_refused).await;
 
-    // One that is another of ours by then is told of to whoever asks; but who was late to the other host has met this one, and goes by
-    // the connection that he has.
+    // One that is another of ours by then is told of to whoever asks; but who was late to the other host has
+    // met this one, and goes by the connection that he has.
     let is_told_of = || async {
         proxy.lead_to(ours.address());
         let store = PostgresStore::connect(&both).await.unwrap();
@@ -135,7 +135,8 @@ async fn term_is_kept_beside_a_standby_of_postgres_that_has_not_met_a_revoke() {
     assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
 }
 
-/// Each would lead where it is connected, and nobody could see it later: not even a host that says what it is is compared then.
+/// Each would lead where it is connected, and nobody could see it later: not even a host that says what it is
+/// is compared then.
 #[tokio::test]
 async fn primary_beside_a_postgres_that_does_not_say_its_cluster_is_refused() {
     let (silent, other) = (Postgres::start().await.unwrap(), Postgres::shared().await);

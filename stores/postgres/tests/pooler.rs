@@ -20,8 +20,9 @@ struct Loss {
     code: &'static str,
 }
 
-/// Passes everything on, until a request calls the function of the loss: that is applied, and answered as PgBouncer does
-/// when the server's connection breaks before the answer. Not PgBouncer itself, as that moment cannot be met from outside.
+/// Passes everything on, until a request calls the function of the loss: that is applied, and answered as
+/// PgBouncer does when the server's connection breaks before the answer. Not PgBouncer itself, as that moment
+/// cannot be met from outside.
 struct LosingPooler {
     address: SocketAddr,
     next: Arc<Mutex<Option<Loss>>>,
@@ -79,15 +80,16 @@ fn serve(client: &TcpStream, server: &TcpStream, next: &Arc<Mutex<Option<Loss>>>
             };
             answer.extend_from_slice(&bytes[..length]);
             if answer.ends_with(READY) {
-                // And not closed: that the next request is answered shows that the store has let go by itself.
+                // And not closed: that the next request is answered shows that the store has let go by
+                // itself.
                 to.write_all(&told(&loss)).unwrap();
             }
         }
     });
 }
 
-/// Makes a number up for the session, as a pooler does: whoever believes that it talks to the server itself asks by names
-/// that say nothing here.
+/// Makes a number up for the session, as a pooler does: whoever believes that it talks to the server itself
+/// asks by names that say nothing here.
 fn rename(greeting: &mut [u8]) -> bool {
     let at = greeting.windows(KEY.len()).position(|bytes| bytes == KEY);
     if let Some(at) = at {

@@ -1,5 +1,5 @@
-//! Many requests at once through a pooler with few connections, beside clients that leave it in the middle: who gets an answer
-//! to another's request does not take it for its own.
+//! Many requests at once through a pooler with few connections, beside clients that leave it in the middle:
+//! who gets an answer to another's request does not take it for its own.
 
 use crate::common::{
     PATIENCE, Scratch, give_back, giving_back, random_bits, renewal, request, seconds, take,
@@ -42,7 +42,8 @@ async fn whoever_leaves_a_pooler_in_the_middle_leaves_no_answer_to_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_believes_an_answer_to_another_that_a_pooler_gives_it() {
     let pooled = Pooled::start().await;
-    // What is believed is checked in it. Debian 12's pooler gives an answer or more to others each time, or nearly.
+    // What is believed is checked in it. Debian 12's pooler gives an answer or more to others each time, or
+    // nearly.
     for _try in 0..TRIES_MAX {
         let leaving = tokio::spawn(pipeline_and_leave(pooled.uri.clone()));
         let astray = pooled.contend().await;
@@ -51,7 +52,8 @@ async fn nobody_believes_an_answer_to_another_that_a_pooler_gives_it() {
             return;
         }
     }
-    // Another pooler may do it right: then its neighbours, which confuse answers themselves, are all that is shown.
+    // Another pooler may do it right: then its neighbours, which confuse answers themselves, are all that is
+    // shown.
     eprintln!("NOT RUN: this pooler has given no answer to another in {TRIES_MAX} tries");
 }
 
@@ -60,7 +62,8 @@ const END: &[u8] = b"S\0\0\0\x04";
 /// Parsed, bound, without rows, done, ready for more.
 const UPDATED: &[u8] = b"1\0\0\0\x042\0\0\0\x04n\0\0\0\x04C\0\0\0\x0dUPDATE 1\0Z\0\0\0\x05I";
 
-/// An update answers with no row, and a look of this program's never does: it is not read as "there is nothing".
+/// An update answers with no row, and a look of this program's never does: it is not read as "there is
+/// nothing".
 #[tokio::test]
 async fn empty_answer_to_another_is_not_told_as_nothing_found() {
     let scratch = Scratch::new().await;
@@ -107,7 +110,8 @@ async fn empty_answer_to_another_is_not_told_as_nothing_found() {
     }
 }
 
-/// What is granted to another attempt of the same process, to which a pooler owes the answer, is not this one's.
+/// What is granted to another attempt of the same process, to which a pooler owes the answer, is not this
+/// one's.
 #[tokio::test]
 async fn grant_of_another_attempt_is_not_believed() {
     let scratch = Scratch::new().await;
@@ -153,7 +157,8 @@ async fn grant_of_another_attempt_is_not_believed() {
     unknown(released.unwrap_err());
 }
 
-/// Who asks for a lease, or has lost it, is shown who holds it: what is said of another lease is not taken for that.
+/// Who asks for a lease, or has lost it, is shown who holds it: what is said of another lease is not taken
+/// for that.
 #[tokio::test]
 async fn what_is_said_of_another_lease_is_not_believed() {
     let scratch = Scratch::new().await;
@@ -183,8 +188,8 @@ async fn what_is_said_of_another_lease_is_not_believed() {
     }
 }
 
-/// What is said to another of the very lease may be true of that one alone: that it has lost it, that somebody holds it, that it is
-/// superseded, or that there is no such lease.
+/// What is said to another of the very lease may be true of that one alone: that it has lost it, that
+/// somebody holds it, that it is superseded, or that there is no such lease.
 #[tokio::test]
 async fn what_is_said_to_another_is_not_taken_for_the_end_of_a_term() {
     let scratch = Scratch::new().await;
@@ -300,8 +305,8 @@ async fn leave_in_the_middle(url: String) {
     }
 }
 
-/// Clients that send many statements without waiting for the answers, and are gone. So many and no more, as they would keep a
-/// slow machine's pooler from everybody else.
+/// Clients that send many statements without waiting for the answers, and are gone. So many and no more, as
+/// they would keep a slow machine's pooler from everybody else.
 async fn pipeline_and_leave(uri: String) {
     for pause in (0..LEAVING).map(|turn| Duration::from_micros(300 * (turn % 20))) {
         let Ok((client, connection)) = tokio_postgres::connect(&uri, NoTls).await else {

@@ -1,4 +1,5 @@
-//! A pooler that leads to another cluster since, under connections of ours that live on: each statement may be the first that comes there.
+//! A pooler that leads to another cluster since, under connections of ours that live on: each statement may
+//! be the first that comes there.
 use crate::common::Scratch;
 use crate::exchanged::nothing_is_written_at;
 use tenure_conformance::strangers::{

@@ -1,4 +1,5 @@
-//! Finding out that a pooler passes no notifications on: what that leaves behind, and what does not deceive it.
+//! Finding out that a pooler passes no notifications on: what that leaves behind, and what does not deceive
+//! it.
 use crate::common::{PATIENCE, Scratch};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,8 +12,8 @@ use tenure_testkit::{PgBouncer, Postgres, eventually_async};
 /// Server connections of the pooler.
 const POOLED: u32 = 3;
 
-/// The sessions are others' as well: they would hear Tenure's notifications, and one of them in a long transaction would keep the queue
-/// from being cut.
+/// The sessions are others' as well: they would hear Tenure's notifications, and one of them in a long
+/// transaction would keep the queue from being cut.
 #[tokio::test]
 async fn connecting_through_a_pooler_leaves_no_listen_in_its_sessions() {
     let scratch = Scratch::new().await;
@@ -41,8 +42,8 @@ async fn connecting_through_a_pooler_leaves_no_listen_in_its_sessions() {
     );
 }
 
-/// Stands before a server and passes on the first notification of each connection alone. A pooler does so by chance, where it has just
-/// given whoever listens the session that is notified.
+/// Stands before a server and passes on the first notification of each connection alone. A pooler does so by
+/// chance, where it has just given whoever listens the session that is notified.
 struct OnceHeard(SocketAddr);
 
 impl OnceHeard {

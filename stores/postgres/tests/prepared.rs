@@ -87,7 +87,8 @@ async fn behind_a_pooler_nothing_is_prepared() {
 /// More than are needed where statements are prepared.
 const TURNS: u32 = 50;
 
-/// A set-up replaces functions, or makes them anew, under those who have prepared what calls them. Nobody is refused for it.
+/// A set-up replaces functions, or makes them anew, under those who have prepared what calls them. Nobody is
+/// refused for it.
 #[tokio::test]
 async fn a_set_up_under_prepared_statements_refuses_nobody() {
     let scratch = Scratch::new().await;

@@ -1,4 +1,5 @@
-//! The functions that decide of one lease and answer in one value: of which moment they decide, and a set-up without them.
+//! The functions that decide of one lease and answer in one value: of which moment they decide, and a set-up
+//! without them.
 use crate::announced::until_taken;
 use crate::common::{Scratch, giving_back, name, renewal, request, seconds, take};
 use crate::locked_rows::waited_for;
@@ -177,7 +178,8 @@ async fn a_lease_whose_row_is_kept_locked_is_not_given_back_and_says_so() {
     assert_eq!(released, Released::NotYours(None));
 }
 
-/// What is locked no more is as good as what never was: an announcement and a renewal lock the row, and are over by then.
+/// What is locked no more is as good as what never was: an announcement and a renewal lock the row, and are
+/// over by then.
 #[tokio::test]
 async fn what_was_announced_and_renewed_is_given_back_without_the_longer_function() {
     let scratch = Scratch::new().await;
@@ -202,7 +204,8 @@ async fn what_was_announced_and_renewed_is_given_back_without_the_longer_functio
     assert_eq!(released.unwrap(), Released::Vacated);
 }
 
-/// The two functions that take a lease write the same, and the one that looks and waits is asked only where the other cannot tell.
+/// The two functions that take a lease write the same, and the one that looks and waits is asked only where
+/// the other cannot tell.
 #[tokio::test]
 async fn what_is_free_or_its_own_is_taken_as_the_longer_function_takes_it() {
     let (quick, whole) = (Scratch::new().await, Scratch::new().await);
@@ -254,7 +257,8 @@ fn written(scratch: &Scratch) -> String {
     )
 }
 
-/// Of an earlier Tenure, or with functions that the role may not call: leases are kept as well, and an operator is told.
+/// Of an earlier Tenure, or with functions that the role may not call: leases are kept as well, and an
+/// operator is told.
 #[tokio::test]
 async fn a_set_up_without_the_quick_functions_keeps_leases_and_is_told_of() {
     const GIVE_BACK: &str = "give_back(text, text, bigint, bigint)";

@@ -7,8 +7,8 @@ use tenure_core::{Acquired, Fence, LeaseStore, Renewed};
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::Postgres;
 
-/// Operators and functions that fit what Tenure computes with better than the server's own, or as well. Each answers what
-/// would end leases at once, or refuse entries.
+/// Operators and functions that fit what Tenure computes with better than the server's own, or as well. Each
+/// answers what would end leases at once, or refuse entries.
 const OTHERS: &str = "
     CREATE FUNCTION public.wrong(bigint, interval) RETURNS interval LANGUAGE sql AS $$SELECT interval '-1 s'$$;
     CREATE OPERATOR public.* (LEFTARG = bigint, RIGHTARG = interval, FUNCTION = public.wrong);
@@ -66,7 +66,8 @@ async fn operators_that_others_put_in_the_search_path_decide_nothing() {
     server.execute(&format!("DROP ROLE {other}")).await.unwrap();
 }
 
-/// A function with a search path of its own takes that back at its end, and nothing else: its commit waits for the disk.
+/// A function with a search path of its own takes that back at its end, and nothing else: its commit waits
+/// for the disk.
 #[tokio::test]
 async fn what_a_decision_sets_lasts_until_its_commit() {
     let scratch = Scratch::new().await;

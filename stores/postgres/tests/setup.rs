@@ -27,7 +27,8 @@ async fn rewritten(scratch: &Scratch, function: &str) {
     client.batch_execute(&other).await.unwrap();
 }
 
-/// What an earlier Tenure of the same version has set up works, and is told of by name until it is set up again.
+/// What an earlier Tenure of the same version has set up works, and is told of by name until it is set up
+/// again.
 #[tokio::test]
 async fn function_that_is_missing_or_another_is_told_of_with_the_way_out_in_postgres() {
     let scratch = Scratch::new().await;
@@ -185,7 +186,8 @@ async fn guarded_table_that_takes_its_parents_writes_unasked_is_told_of() {
     assert_eq!(found(&scratch, "guards").await, None);
 }
 
-/// Writers of an earlier Tenure lock the row alone: a claim that they keep out is told so, and waits no longer by itself.
+/// Writers of an earlier Tenure lock the row alone: a claim that they keep out is told so, and waits no
+/// longer by itself.
 #[tokio::test]
 async fn claim_that_is_kept_out_by_writers_without_the_turnstile_is_told_so() {
     let (scratch, fence) = fenced().await;
@@ -220,7 +222,8 @@ async fn claim_that_is_kept_out_by_writers_without_the_turnstile_is_told_so() {
     let FenceError::Store(error) = kept_out else {
         panic!("{kept_out}")
     };
-    // On a machine that stands still the store may give it up before the server does: then it may be made all the same.
+    // On a machine that stands still the store may give it up before the server does: then it may be made all
+    // the same.
     let given_up = error.fault == Fault::TimedOut;
     assert!(given_up || error.fault == Fault::Busy, "{error}");
     writers.abort();

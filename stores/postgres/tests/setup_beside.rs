@@ -23,7 +23,8 @@ async fn a_set_up_beside_an_open_reader_of_the_leases_waits_for_nobody_and_stops
     reader.rollback().await.unwrap();
 }
 
-/// What has to change a table gives up, and so does who asks for a lease behind it or behind whoever keeps the whole table.
+/// What has to change a table gives up, and so does who asks for a lease behind it or behind whoever keeps
+/// the whole table.
 #[tokio::test]
 async fn who_keeps_the_whole_table_of_leases_is_waited_for_within_a_bound() {
     let scratch = Scratch::new().await;

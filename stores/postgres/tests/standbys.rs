@@ -32,8 +32,8 @@ pub async fn pair() -> (Postgres, Postgres, String) {
     (primary, standby, scratch.url_on(&both, ""))
 }
 
-/// The primary dies in the middle of a term, and its synchronous standby takes over: the term goes on, and nothing that was
-/// confirmed is lost.
+/// The primary dies in the middle of a term, and its synchronous standby takes over: the term goes on, and
+/// nothing that was confirmed is lost.
 #[tokio::test]
 async fn term_outlives_a_primary_whose_standby_is_promoted() {
     let (mut primary, standby, both) = pair().await;
@@ -181,8 +181,8 @@ pub async fn set(server: &Postgres, setting: &str) {
     server.execute("SELECT pg_reload_conf()").await.unwrap();
 }
 
-/// What is notified keeps every other notification of the server waiting until its commit is through: a release would be held up
-/// by the wish for it.
+/// What is notified keeps every other notification of the server waiting until its commit is through: a
+/// release would be held up by the wish for it.
 #[tokio::test]
 async fn wish_and_clean_up_that_wait_for_no_standby_hold_no_release_up() {
     let server = Postgres::start().await.unwrap();
@@ -243,8 +243,8 @@ async fn standby_of_postgres_that_is_given_instead_of_the_primary_is_refused() {
     take(&store, &request("job", "holder", seconds(60))).await;
 }
 
-/// The address in the URL leads to a standby by now: what that says of a mark may be old, and a stale term would be told that it
-/// may go on.
+/// The address in the URL leads to a standby by now: what that says of a mark may be old, and a stale term
+/// would be told that it may go on.
 #[tokio::test]
 async fn marks_of_postgres_are_not_told_by_a_standby() {
     let primary = Postgres::start().await.unwrap();
@@ -370,8 +370,8 @@ async fn answered(look: impl AsyncFn() -> Result<(), FenceError>) -> Result<(), 
     told
 }
 
-/// An asynchronous standby is promoted that has not got the last writes: what it has not got is lost, tokens rise all the same,
-/// and the store has said before that only the fence can be relied on.
+/// An asynchronous standby is promoted that has not got the last writes: what it has not got is lost, tokens
+/// rise all the same, and the store has said before that only the fence can be relied on.
 #[tokio::test]
 async fn standby_of_postgres_that_lacks_the_last_writes_lets_no_token_fall() {
     let mut primary = Postgres::start().await.unwrap();

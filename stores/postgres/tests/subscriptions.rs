@@ -1,4 +1,5 @@
-//! A primary that another one's changes are applied to, by a logical subscription: they are written around every function.
+//! A primary that another one's changes are applied to, by a logical subscription: they are written around
+//! every function.
 use crate::common::{PATIENCE, Scratch};
 use crate::fence::{ledger, term};
 use tenure_conformance::asking::finding;

@@ -1,4 +1,5 @@
-//! Who waits for whom at a mark: writers that overlap keep no claim out, and a claim that waits locks nobody in.
+//! Who waits for whom at a mark: writers that overlap keep no claim out, and a claim that waits locks nobody
+//! in.
 use crate::common::PATIENCE;
 use crate::fence::{fenced, ledger, term};
 use crate::locked_rows::waited_for;
@@ -168,7 +169,8 @@ async fn enters_again_while_a_claim_waits() -> bool {
     true
 }
 
-/// Two that hold what the other one wants, each with a claim between: the server lets them by, and nobody fails.
+/// Two that hold what the other one wants, each with a claim between: the server lets them by, and nobody
+/// fails.
 #[tokio::test]
 async fn claims_that_wait_between_two_transactions_of_several_resources_make_no_deadlock() {
     let (scratch, fence) = fenced().await;

@@ -53,7 +53,8 @@ impl Site {
                     FencingToken::MAX
                 ),
             )),
-            // Also while not all of them know each other: what begins then would be seen by nobody who completes them.
+            // Also while not all of them know each other: what begins then would be seen by nobody who
+            // completes them.
             "member" => Err(self.of_a_quorum(&hosts(&reply.word()?))),
             "unreadable" => Err(self.cannot_read(&key, name, reply.fields()?.as_ref(), now_ms)),
             _ => Err(misunderstood()),

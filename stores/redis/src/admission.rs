@@ -30,8 +30,8 @@ impl Target {
         Ok(dialled)
     }
 
-    /// Lets a server in that is of the store, or the member, that it should be. One that is to keep who it is, and may not be told by
-    /// this user, or as who only looks, is let in all the same.
+    /// Lets a server in that is of the store, or the member, that it should be. One that is to keep who it
+    /// is, and may not be told by this user, or as who only looks, is let in all the same.
     ///
     /// # Errors
     /// As [`Membership::admit`], and if it does not answer.

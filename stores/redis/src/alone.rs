@@ -40,7 +40,8 @@ pub(crate) fn look(keys: &Keys) -> Cmd {
 }
 
 impl Quorate {
-    /// Of a server that was just dialled. Of none where the user may not ask, or the key is another program's.
+    /// Of a server that was just dialled. Of none where the user may not ask, or the key is another
+    /// program's.
     pub(crate) fn told(greeting: &Greeting) -> Option<Self> {
         let (members, complete) = greeting.quorum.as_ref().ok()?;
         let kept = Kept::read(None, members.as_deref(), complete.as_deref()).ok()?;
@@ -55,7 +56,8 @@ impl Site {
     /// Before what only all members may do together.
     ///
     /// # Errors
-    /// [`Fault::Invalid`](tenure_core::Fault::Invalid): the server is one of them; and if it does not answer. Not applied.
+    /// [`Fault::Invalid`](tenure_core::Fault::Invalid): the server is one of them; and if it does not answer.
+    /// Not applied.
     pub(crate) async fn is_alone(&self, link: &Link) -> Result<(), StoreError> {
         match self.quorate(link).await? {
             Some(quorate) if quorate.complete => Err(self.of_a_quorum(&quorate.hosts)),

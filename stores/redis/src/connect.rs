@@ -71,8 +71,8 @@ pub(crate) struct Dialled {
 }
 
 impl Dialled {
-    /// Whether it is of no use any more: the server has closed it, the sentinels name another one, or it was made when nobody knew yet
-    /// of which store the server must be.
+    /// Whether it is of no use any more: the server has closed it, the sentinels name another one, or it was
+    /// made when nobody knew yet of which store the server must be.
     pub(crate) fn is_over(&self) -> bool {
         let is_unknown = || self.store.is_known() && !self.recognised.load(Ordering::Relaxed);
         self.ended.load(Ordering::Relaxed) || self.guide.names_another(&self.host) || is_unknown()
@@ -123,7 +123,8 @@ impl Target {
     /// # Errors
     /// Not applied: nothing of a request was sent.
     pub(crate) async fn connect(&self) -> Result<Dialled, StoreError> {
-        // Boxed: within the futures of those who connect, it would be more than the compiler lays out in one another.
+        // Boxed: within the futures of those who connect, it would be more than the compiler lays out in one
+        // another.
         match &self.url.set {
             Set::Sentinels { primary } => Box::pin(self.connect_to_primary(primary)).await,
             Set::Server | Set::Independent => Box::pin(self.connect_to_member()).await,
@@ -158,7 +159,8 @@ impl Target {
     async fn dial_one(&self, host: Host) -> Result<Dialled, StoreError> {
         let ended = Arc::new(AtomicBool::new(false));
         let tell = Arc::clone(&ended);
-        // One bound, below, for all of it: a second one of the driver's would tell the same silence in other words, now and then.
+        // One bound, below, for all of it: a second one of the driver's would tell the same silence in other
+        // words, now and then.
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(None)
             .set_response_timeout(None)
@@ -241,8 +243,8 @@ impl Target {
         if let Some(user) = &credentials.user {
             settings = settings.set_username(user);
         }
-        // Whoever is named without a password is let in without one, or not at all: the driver would send nobody's name, and the
-        // server take it for its default user.
+        // Whoever is named without a password is let in without one, or not at all: the driver would send
+        // nobody's name, and the server take it for its default user.
         let named = credentials.user.as_deref().map(|_| "");
         if let Some(password) = credentials.password.as_deref().or(named) {
             settings = settings.set_password(password);
@@ -307,8 +309,8 @@ impl Target {
         }
     }
 
-    /// Where the member of a cluster sends us; nowhere if the slot is its own, also while it gives it away (ASK): the one that is
-    /// to have it sends back whoever asks without `ASKING`.
+    /// Where the member of a cluster sends us; nowhere if the slot is its own, also while it gives it away
+    /// (ASK): the one that is to have it sends back whoever asks without `ASKING`.
     async fn redirection(&self, dialled: &mut Dialled) -> Result<Option<Host>, StoreError> {
         let mut look = redis::cmd("EXISTS");
         look.arg(self.keys.index());

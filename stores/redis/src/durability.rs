@@ -34,7 +34,8 @@ impl RunId {
 pub(crate) enum Replicas {
     None,
     Connected(u64),
-    /// None is connected now, and one was within `repl-backlog-ttl`, mostly an hour: it may come back, or be promoted.
+    /// None is connected now, and one was within `repl-backlog-ttl`, mostly an hour: it may come back, or be
+    /// promoted.
     Away,
     /// The server does not tell.
     Unknown,
@@ -72,7 +73,8 @@ pub(crate) enum Persistence {
     Always,
     /// What was not yet flushed: a second and more.
     Lagging,
-    /// What came while a child process wrote a snapshot or a new file: each other write is on disk before it is confirmed.
+    /// What came while a child process wrote a snapshot or a new file: each other write is on disk before it
+    /// is confirmed.
     LaggingInRewrites,
     /// The file was switched on, and does not count before it is first written.
     NotYet,
@@ -138,7 +140,8 @@ impl Settings {
         }
     }
 
-    /// Whether it would go on taking writes, and granting leases, where it is made a replica. One of a cluster would not.
+    /// Whether it would go on taking writes, and granting leases, where it is made a replica. One of a
+    /// cluster would not.
     pub(crate) fn writes_as_replica(&self, clustered: bool) -> bool {
         !clustered && self.config("replica-read-only") == Some("no")
     }
@@ -176,8 +179,8 @@ impl Settings {
 
     /// Of a server that syncs each write, but for what else it is told, and for where it writes.
     fn persistence_of_always(&self) -> Persistence {
-        // Switched on while the server runs, the file is of no use before its first rewrite is done, and an older one beside it
-        // lacks what came while it was off. An ordinary rewrite looks alike.
+        // Switched on while the server runs, the file is of no use before its first rewrite is done, and an
+        // older one beside it lacks what came while it was off. An ordinary rewrite looks alike.
         for rewrite in ["aof_rewrite_in_progress", "aof_rewrite_scheduled"] {
             match self.info(rewrite) {
                 Some("0") => {}

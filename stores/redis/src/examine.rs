@@ -142,7 +142,8 @@ impl Site {
         }
     }
 
-    /// The commands of terms that the user may not give there, where the server can tell without their being given.
+    /// The commands of terms that the user may not give there, where the server can tell without their being
+    /// given.
     async fn missing_rights(&self, name: &LeaseName) -> Result<Vec<String>, StoreError> {
         let arguments = Arguments::on([self.keys.index(), self.keys.record(name)])
             .with(self.keys.channel(name))
@@ -205,8 +206,8 @@ impl Site {
     }
 }
 
-/// A primary that is cut off from its sentinels and replicas goes on taking writes while another rules, unless it must have a
-/// replica.
+/// A primary that is cut off from its sentinels and replicas goes on taking writes while another rules,
+/// unless it must have a replica.
 fn of_sentinels(settings: &Settings, primary: &str, version: &str, more: &str) -> Finding {
     let needed = settings.config("min-replicas-to-write");
     let detail = format!(

@@ -18,7 +18,8 @@ pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duratio
     tenure_remote::timed_out(deed, subject, place, allowed, check)
 }
 
-/// The server's word for what is wrong, as `READONLY`. Older servers put it into the text of a script's error.
+/// The server's word for what is wrong, as `READONLY`. Older servers put it into the text of a script's
+/// error.
 pub(crate) fn code(error: &RedisError) -> Option<&str> {
     let code = error.code()?;
     let text = error.detail().unwrap_or_default();
@@ -34,8 +35,9 @@ pub(crate) fn code(error: &RedisError) -> Option<&str> {
     }
 }
 
-/// Whether the server no longer rules what it was asked about, or the connection is of no use any more: the next
-/// request begins with looking for the server. One that asks to ask another (ASK) has the slot still, until it is moved.
+/// Whether the server no longer rules what it was asked about, or the connection is of no use any more: the
+/// next request begins with looking for the server. One that asks to ask another (ASK) has the slot still,
+/// until it is moved.
 pub(crate) fn ends_connection(error: &RedisError) -> bool {
     match code(error) {
         Some("ERR") => MOVING.iter().any(|refusal| words(error).contains(refusal)),
@@ -51,7 +53,8 @@ pub(crate) fn ends_connection(error: &RedisError) -> bool {
 
 /// Whether what is told of this error holds one of these.
 pub(crate) fn repeats<'a>(error: &RedisError, mut secrets: impl Iterator<Item = &'a str>) -> bool {
-    // In full: of a secret where a line ends, a part would be told. The operating system's own words hold none.
+    // In full: of a secret where a line ends, a part would be told. The operating system's own words hold
+    // none.
     let words = words(error);
     let of_system = matches!(error.kind(), ErrorKind::Io);
     !of_system && secrets.any(|secret| words.contains(secret) || one_line(words).contains(&one_line(secret)))
@@ -102,17 +105,19 @@ const TLS: TlsWords = TlsWords {
     own: "renew it, or name one by cert= and key=",
 };
 
-/// What a script is answered with whose user lacks the right to one of its commands, keys or channels: by Redis before
-/// 7.2, and by later ones and Valkey.
+/// What a script is answered with whose user lacks the right to one of its commands, keys or channels: by
+/// Redis before 7.2, and by later ones and Valkey.
 const MAY_NOT: [&str; 2] = ["The user executing the script can't ", "ACL failure in script"];
 
-/// What a script of a cluster is answered with whose key has left, or may not be used: the first words differ.
+/// What a script of a cluster is answered with whose key has left, or may not be used: the first words
+/// differ.
 const MOVING: [&str; 2] = ["access a non local key in a cluster", "while the cluster is down"];
 
 /// What a member of a quorum answers to who has met it as another: see `lua/quorum_member.lua`.
 const OTHER_QUORUM: &str = "OTHERQUORUM";
 
-/// By the server's word. All refuse a script before its first write, but for the last, and for a right that its user lacks.
+/// By the server's word. All refuse a script before its first write, but for the last, and for a right that
+/// its user lacks.
 fn by_code(code: &str, told: &str) -> (Fault, Certainty, String) {
     use Certainty::{NotApplied, Unknown};
     match code {

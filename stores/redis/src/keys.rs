@@ -4,11 +4,13 @@ use tenure_core::{LeaseName, ResourceName};
 
 /// The names of everything under one prefix.
 ///
-/// The prefix is in braces: a cluster then keeps all of it in one slot, so that a script may touch several keys.
+/// The prefix is in braces: a cluster then keeps all of it in one slot, so that a script may touch several
+/// keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Keys {
     prefix: String,
-    /// Keys are those of one database by themselves. Messages are not: who listens in any database hears them all.
+    /// Keys are those of one database by themselves. Messages are not: who listens in any database hears them
+    /// all.
     database: u16,
 }
 

@@ -1,9 +1,9 @@
 //! Tenure's leases and fences on Redis and Valkey.
 //!
 //! [`RedisStore`] keeps leases, one hash each, and judges them by the server's clock, in one script per
-//! request; [`QuorumStore`] keeps them in several independent servers. [`RedisFence`] refuses stale
-//! terms in the very script that writes.
-//! Set-up, least privileges, the record's layout, what is promised and what is not: the `README.md` of this crate.
+//! request; [`QuorumStore`] keeps them in several independent servers. [`RedisFence`] refuses stale terms in
+//! the very script that writes. Set-up, least privileges, the record's layout, what is promised and what is
+//! not: the `README.md` of this crate.
 
 mod acquire;
 mod admission;

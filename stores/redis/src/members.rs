@@ -9,13 +9,13 @@ use std::time::Duration;
 use tenure_core::StoreError;
 use tenure_remote::none_lets_in;
 
-/// How long a member is waited for alone before the next one is dialled beside it. Nine that are silent one after the other would
-/// take longer than connecting may.
+/// How long a member is waited for alone before the next one is dialled beside it. Nine that are silent one
+/// after the other would take longer than connecting may.
 const NEXT_AFTER: Duration = Duration::from_millis(250);
 
 impl Target {
-    /// Connects to the server, or to the first that leads there of the members of a cluster. Begins with the one that did last:
-    /// the first of the list may be gone for good.
+    /// Connects to the server, or to the first that leads there of the members of a cluster. Begins with the
+    /// one that did last: the first of the list may be gone for good.
     pub(crate) async fn connect_to_member(&self) -> Result<Dialled, StoreError> {
         let count = self.url.hosts.len();
         let first = self.first_member.load(Ordering::Relaxed);

@@ -26,7 +26,8 @@ struct Seen {
     fails_over: bool,
 }
 
-/// Why these cannot all be of one store. As a fail-over may be under way, two that differ in no id are told as what may pass.
+/// Why these cannot all be of one store. As a fail-over may be under way, two that differ in no id are told
+/// as what may pass.
 fn divided(seen: &[Seen]) -> Option<(Fault, String)> {
     let ids: BTreeMap<&Id, &Host> = seen
         .iter()
@@ -71,8 +72,9 @@ fn divided(seen: &[Seen]) -> Option<(Fault, String)> {
 }
 
 impl Target {
-    /// The places that the URL leads to, if there are several: the addresses of its host, the members of a cluster, or the primaries that
-    /// its sentinels name. By an encrypted connection a host's addresses cannot be told apart: their certificates have its name.
+    /// The places that the URL leads to, if there are several: the addresses of its host, the members of a
+    /// cluster, or the primaries that its sentinels name. By an encrypted connection a host's addresses
+    /// cannot be told apart: their certificates have its name.
     async fn places(&self, until: Instant) -> Vec<Host> {
         let hosts = &self.url.hosts;
         match (&self.url.set, hosts.as_slice()) {
@@ -118,8 +120,8 @@ impl Target {
 
 impl Site {
     /// # Errors
-    /// [`Fault::Invalid`]: what the URL leads to, of what answers, is of different stores; [`Fault::AnotherStore`] where that may pass.
-    /// Not applied.
+    /// [`Fault::Invalid`]: what the URL leads to, of what answers, is of different stores;
+    /// [`Fault::AnotherStore`] where that may pass. Not applied.
     pub(crate) async fn refuse_division(&self) -> Result<(), StoreError> {
         match self.divided().await {
             Some(Some((fault, why))) => Err(StoreError::not_applied(fault, format!("{}: {why}", self.place))),

@@ -1,4 +1,5 @@
-//! The one store that is asked, which replication carries along: each other would have leaders and marks of its own.
+//! The one store that is asked, which replication carries along: each other would have leaders and marks of
+//! its own.
 
 use crate::alone;
 use crate::connect::{CONNECTION_TIME_MAX, Dialled, Target, silent};
@@ -71,7 +72,8 @@ impl OneStore {
         self.id.get().is_some()
     }
 
-    /// Whether a server may be asked, by the id that it keeps: which is ours from the first on that does. Why not, otherwise.
+    /// Whether a server may be asked, by the id that it keeps: which is ours from the first on that does. Why
+    /// not, otherwise.
     fn judge(&self, host: &str, kept: Option<Id>) -> Result<Kind, String> {
         let ours = match &kept {
             Some(theirs) => Some(self.id.get_or_init(|| theirs.clone())),
@@ -114,8 +116,8 @@ impl Target {
         Ok(())
     }
 
-    /// What a server that was just dialled keeps of its store and of its quorum, asked beside its greeting. A member of a quorum is asked
-    /// by itself, when that is known of it.
+    /// What a server that was just dialled keeps of its store and of its quorum, asked beside its greeting. A
+    /// member of a quorum is asked by itself, when that is known of it.
     pub(crate) async fn greeting(&self, connection: MultiplexedConnection) -> Greeting {
         if self.admission.is_some() {
             return Greeting::default();

@@ -7,8 +7,8 @@ use tenure_core::{
     Predecessor, StoreError, Ttl,
 };
 
-/// The fields, in the order in which scripts answer with them. A field that a record lacks is none; those that
-/// are not listed are kept.
+/// The fields, in the order in which scripts answer with them. A field that a record lacks is none; those
+/// that are not listed are kept.
 pub(crate) const FIELDS: [&str; 18] = [
     "owner",
     "incarnation",
@@ -111,8 +111,9 @@ pub(crate) fn decode_term(
     Ok(is_confirmed(fields).then(|| Box::new(lease)))
 }
 
-/// The term before, by what the record of a candidacy keeps of it; nothing where there was none. The token is the highest that this member
-/// has confirmed. Of who held it there is the name alone: it is shown under an incarnation that no process has.
+/// The term before, by what the record of a candidacy keeps of it; nothing where there was none. The token is
+/// the highest that this member has confirmed. Of who held it there is the name alone: it is shown under an
+/// incarnation that no process has.
 ///
 /// # Errors
 /// As [`decode`].

@@ -76,7 +76,8 @@ impl Script {
     }
 }
 
-/// A script that reads records as strictly as `record.rs`, and knows how to ask whether the server still rules.
+/// A script that reads records as strictly as `record.rs`, and knows how to ask whether the server still
+/// rules.
 fn on_records(body: &str) -> Script {
     let reading = include_str!("lua/record.lua")
         .replace("STILL_RULES", STILL_RULES)

@@ -14,12 +14,12 @@ use tenure_remote::none_lets_in;
 /// How long a sentinel may take to answer before the next one is asked.
 const SENTINEL_TIME_MAX: Duration = Duration::from_millis(700);
 
-/// How often the sentinels are asked whether the primary in use is one still. One that was cut off from them does not say so
-/// itself.
+/// How often the sentinels are asked whether the primary in use is one still. One that was cut off from them
+/// does not say so itself.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 
-/// Looks in which most sentinels answer, and none names the primary that is known, before an earlier one is believed: somebody
-/// has set the sentinels up anew, whose epochs begin anew then.
+/// Looks in which most sentinels answer, and none names the primary that is known, before an earlier one is
+/// believed: somebody has set the sentinels up anew, whose epochs begin anew then.
 const FORGOTTEN_AFTER: u32 = 10;
 
 /// What the connections of a store share of what the sentinels say.
@@ -36,7 +36,8 @@ pub(crate) struct Guide {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Named {
     host: Host,
-    /// Of the fail-over that made it one: what is named with a later one is newer. None where the sentinel does not tell.
+    /// Of the fail-over that made it one: what is named with a later one is newer. None where the sentinel
+    /// does not tell.
     epoch: u64,
 }
 
@@ -55,8 +56,8 @@ impl Known {
 
     /// Hears what the sentinels say that answered, of so many. Whether another primary is followed from now.
     ///
-    /// A sentinel that is cut off goes on naming the server that ruled before, in an earlier epoch: however many do, they are
-    /// not believed while others may know better.
+    /// A sentinel that is cut off goes on naming the server that ruled before, in an earlier epoch: however
+    /// many do, they are not believed while others may know better.
     fn hear(&mut self, told: &[(usize, Named)], sentinels: usize) -> bool {
         let Some(epoch) = told.iter().map(|(_, named)| named.epoch).max() else {
             return false;
@@ -111,8 +112,9 @@ impl Guide {
 }
 
 impl Target {
-    /// Connects to the primary that the sentinels name, and has them asked time and again whether it is one still. Begins with the
-    /// sentinel that led there last: the first of the list may be gone for good, and who waits may have less time than it is given.
+    /// Connects to the primary that the sentinels name, and has them asked time and again whether it is one
+    /// still. Begins with the sentinel that led there last: the first of the list may be gone for good, and
+    /// who waits may have less time than it is given.
     ///
     /// # Errors
     /// Not applied.
@@ -127,7 +129,8 @@ impl Target {
                 // Why the one that was named is none says more than that no other is named.
                 Err(error) => return Err(failed.unwrap_or(error)),
             };
-            // One sentinel that is cut off from the others goes on naming the server that ruled before: then they know better.
+            // One sentinel that is cut off from the others goes on naming the server that ruled before: then
+            // they know better.
             if dialled.contains(&named.host) {
                 continue;
             }
@@ -229,8 +232,8 @@ impl Target {
         let client = of_sentinel.client(sentinel, &self.url.sentinel_credentials, ProtocolVersion::RESP2)?;
         let asked = async {
             let mut connection = client.get_multiplexed_async_connection().await?;
-            // Not `SENTINEL MASTER` for the address: while a fail-over goes on, that is the old one's. Nor a sentinel that
-            // tells only the address is asked in vain.
+            // Not `SENTINEL MASTER` for the address: while a fail-over goes on, that is the old one's. Nor a
+            // sentinel that tells only the address is asked in vain.
             let all = redis::cmd("SENTINEL").arg("master").arg(primary).to_owned();
             let all = all.query_async::<BTreeMap<String, String>>(&mut connection).await;
             let epoch = all.ok().and_then(|all| all.get("config-epoch")?.parse().ok());

@@ -72,8 +72,8 @@ impl Site {
     /// The same, of a server that may not have been met yet: it tells when it is dialled.
     ///
     /// # Errors
-    /// Not applied: it cannot be dialled; or it could keep no id when it was met, and nobody had told yet who the members are: it may
-    /// be none of them.
+    /// Not applied: it cannot be dialled; or it could keep no id when it was met, and nobody had told yet who
+    /// the members are: it may be none of them.
     pub(crate) async fn told_member_id(&self) -> Result<String, StoreError> {
         let id = self.member_id();
         if !id.is_empty() {

@@ -15,14 +15,15 @@ use tenure_remote::{OwnThread, PurgeRequests, Remote, Requests, lease_purge, lea
 
 /// Most leases that one call renews or releases. One script does it, and nobody else is served meanwhile.
 ///
-/// Not a round thousand: what falls due in a beat is seldom a whole number of batches, and ten calls shall do for ten thousand.
+/// Not a round thousand: what falls due in a beat is seldom a whole number of batches, and ten calls shall do
+/// for ten thousand.
 const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1_250).expect("not zero");
 
 /// Leases in Redis or Valkey: one server, a cluster, or a primary that sentinels watch.
 ///
-/// Every decision is one script on the server's `TIME`. The driver's connections live on a thread of the store's
-/// own, so that blocked user code cannot starve a renewal, and renewals have one for themselves. Dropping the store
-/// ends the thread without waiting for it.
+/// Every decision is one script on the server's `TIME`. The driver's connections live on a thread of the
+/// store's own, so that blocked user code cannot starve a renewal, and renewals have one for themselves.
+/// Dropping the store ends the thread without waiting for it.
 ///
 /// What a confirmed write is worth depends on the server: [`traits`](tenure_core::LeaseStore::traits) says
 /// [`FenceOnly`](Durability::FenceOnly) and why where an acknowledged write can be lost.
@@ -32,8 +33,9 @@ pub struct RedisStore(Remote<Site>);
 
 impl RedisStore {
     /// Connects by a URL: `redis://[[user]:password@]host[:port][/database][?options]`, `rediss://` for TLS,
-    /// `redis+sentinel://host[:port],…/database?primary=NAME` for a primary that sentinels watch. Of a cluster, several
-    /// members may be named, `redis://host1,host2`: the first that answers leads to the one that has the slot.
+    /// `redis+sentinel://host[:port],…/database?primary=NAME` for a primary that sentinels watch. Of a
+    /// cluster, several members may be named, `redis://host1,host2`: the first that answers leads to the one
+    /// that has the slot.
     ///
     /// | option | default | meaning |
     /// |---|---|---|
@@ -68,7 +70,8 @@ impl RedisStore {
 }
 
 impl Site {
-    /// What the server that rules the records now keeps of what it confirms; and which one that is, if it tells.
+    /// What the server that rules the records now keeps of what it confirms; and which one that is, if it
+    /// tells.
     pub(crate) async fn assess(&self) -> Result<(Durability, Option<RunId>), StoreError> {
         let open = self.requests.open().await?;
         let settings = Settings::ask(&self.requests, &self.place).await?;

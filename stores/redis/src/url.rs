@@ -85,8 +85,8 @@ impl StoreUrl {
                 ));
             }
             "" => (Set::Server, PORT),
-            // Each member would remove by itself, whatever the others know, and keep nothing of the tokens; and only what was
-            // renewed or given back.
+            // Each member would remove by itself, whatever the others know, and keep nothing of the tokens;
+            // and only what was renewed or given back.
             "quorum" if options.purge_after.is_some() => {
                 return Err(invalid(
                     "purgeAfter is not for a quorum, whose members must agree that nobody uses a name; leave it out, and run \

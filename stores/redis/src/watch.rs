@@ -61,12 +61,13 @@ impl Listener {
         let (mut sink, messages) = site.target.listen(&open.connection.host).await?.split();
         let subscribed = match &scope {
             Scope::Name(name) => sink.subscribe(site.keys.channel(name)).await,
-            // Of all leases, and of all databases: who may subscribe to a pattern needs the right to that very pattern, and
-            // both are looked at again with each message.
+            // Of all leases, and of all databases: who may subscribe to a pattern needs the right to that
+            // very pattern, and both are looked at again with each message.
             Scope::Prefix(_) => sink.psubscribe(all_channels(site)).await,
         };
         subscribed.map_err(|error| store_error(&error, Deed::Read, "the watch", &site.place))?;
-        // Whoever listens can ask nothing else, and the address may have come to lead elsewhere since the requests' connection was made.
+        // Whoever listens can ask nothing else, and the address may have come to lead elsewhere since the
+        // requests' connection was made.
         if site.target.admission.is_none() {
             site.target.connect().await?;
         }
@@ -109,8 +110,9 @@ fn pattern(text: &str) -> String {
     pattern
 }
 
-/// Hands on events until the connection or the reader's interest ends. The driver keeps what is not taken, however much it becomes: what
-/// finds the reader's queue full is let go of, and is a gap as soon as there is room.
+/// Hands on events until the connection or the reader's interest ends. The driver keeps what is not taken,
+/// however much it becomes: what finds the reader's queue full is let go of, and is a gap as soon as there is
+/// room.
 async fn read(listener: Listener, events: mpsc::Sender<Told>) {
     let Listener {
         mut messages,
@@ -159,7 +161,8 @@ impl Looker {
         (self, found)
     }
 
-    /// Proves that the connection lives. Of one lease, also notices that its record was removed: nobody publishes that.
+    /// Proves that the connection lives. Of one lease, also notices that its record was removed: nobody
+    /// publishes that.
     async fn look(&mut self) -> Result<Option<WatchEvent>, StoreError> {
         let site = &self.site;
         match tokio::time::timeout(PING_TIME_MAX, self.sink.ping::<redis::Value>()).await {

@@ -1,5 +1,5 @@
-//! One server that is a member of a quorum, named alone: whoever led by it would lead beside whoever leads by the quorum. As while
-//! programs are brought from the one to the other, or by a URL that was forgotten.
+//! One server that is a member of a quorum, named alone: whoever led by it would lead beside whoever leads by
+//! the quorum. As while programs are brought from the one to the other, or by a URL that was forgotten.
 
 use crate::common::{
     BOUND, connection, giving_back, granted, hosts, in_every_member, name, quorum_at, renewal, request,

@@ -149,7 +149,8 @@ async fn member_of_a_cluster_that_takes_no_more_clients_is_passed_over() {
     }
 }
 
-/// It was forgotten when the others' password was changed, and they are away for a moment: that must end nobody's campaign.
+/// It was forgotten when the others' password was changed, and they are away for a moment: that must end
+/// nobody's campaign.
 #[tokio::test]
 async fn member_of_a_cluster_that_lets_nobody_in_is_passed_over() {
     let cluster = RedisCluster::start(RedisBuild::Redis).await.expect("a cluster");
@@ -239,7 +240,8 @@ async fn fail_overs_of_a_cluster_are_followed_by_store_and_fence_and_tokens_rise
     }
 }
 
-/// While its slot is half moved, nothing is told of a lease that is wrong; when it is moved, the term goes on.
+/// While its slot is half moved, nothing is told of a lease that is wrong; when it is moved, the term goes
+/// on.
 #[tokio::test]
 async fn a_lease_that_is_held_while_its_slot_moves_is_neither_lost_nor_unreadable() {
     for build in BUILDS {
@@ -287,7 +289,8 @@ async fn a_lease_that_is_held_while_its_slot_moves_is_neither_lost_nor_unreadabl
     }
 }
 
-/// All keys have moved, and the slot has not: until it has, the old member sends on to the new one, and that one back.
+/// All keys have moved, and the slot has not: until it has, the old member sends on to the new one, and that
+/// one back.
 async fn nobody_is_sent_to_and_fro(
     old: &RedisServer,
     new: &RedisServer,

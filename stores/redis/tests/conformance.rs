@@ -26,10 +26,11 @@ async fn fixture_on(build: RedisBuild) -> Fixture {
     })
 }
 
-/// On the cluster that the tests of this process share; what the suite does beneath the store it does at the member that has
-/// the slot.
+/// On the cluster that the tests of this process share; what the suite does beneath the store it does at the
+/// member that has the slot.
 async fn fixture_on_a_cluster() -> Fixture {
-    /// No stall of the machine is as long: a fail-over that nobody asked for could lose what a case has written.
+    /// No stall of the machine is as long: a fail-over that nobody asked for could lose what a case has
+    /// written.
     const SILENCE: Duration = Duration::from_secs(600);
     static CLUSTER: OnceCell<RedisCluster> = OnceCell::const_new();
     let start = || async {

@@ -336,7 +336,8 @@ async fn primary_of_sentinels_is_followed_through_a_fail_over() {
         .await
         .expect("a watch");
     set.servers()[0].kill();
-    // Whoever leads has a later term: the same record where it had reached the replica, none where it had not.
+    // Whoever leads has a later term: the same record where it had reached the replica, none where it had
+    // not.
     let other = request("other", "b", seconds(300));
     let after = eventually_async(Duration::from_secs(60), "a term on the new primary", || async {
         store.acquire(&other).await.map(granted)

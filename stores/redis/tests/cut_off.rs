@@ -1,5 +1,5 @@
-//! A primary without the replicas that it must have, as one that is cut off from its sentinels and replicas while another rules: for
-//! all that it knows, it is the primary.
+//! A primary without the replicas that it must have, as one that is cut off from its sentinels and replicas
+//! while another rules: for all that it knows, it is the primary.
 
 use crate::common::{Scratch, giving_back, renewal, request, seconds, take};
 use tenure_core::{

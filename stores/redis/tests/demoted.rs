@@ -107,7 +107,8 @@ async fn server_that_is_demoted_lists_neither_leases_nor_marks() {
     }
 }
 
-/// It has not heard anything of its new primary, and goes on telling what it knew: each of these answers needs no write.
+/// It has not heard anything of its new primary, and goes on telling what it knew: each of these answers
+/// needs no write.
 #[tokio::test]
 async fn server_that_is_demoted_decides_nothing_that_needs_no_write() {
     for build in [RedisBuild::Redis, RedisBuild::Valkey] {
@@ -147,7 +148,8 @@ async fn server_that_is_demoted_decides_nothing_that_needs_no_write() {
         assert!(matches!(stale, Err(FenceError::Stale { .. })), "{stale:?}");
 
         let nobody = tenure_testkit::free_port();
-        // Who finds it out leaves the connection, and connects to it no more: each begins with the server as a primary.
+        // Who finds it out leaves the connection, and connects to it no more: each begins with the server as
+        // a primary.
         let told = || demoted_once_connected(&scratch, &old, nobody);
         let (store, _) = told().await;
         says_that_it_is_demoted(&store.acquire(&rival).await.expect_err("held"));
@@ -159,7 +161,8 @@ async fn server_that_is_demoted_decides_nothing_that_needs_no_write() {
         says_that_it_is_demoted(&released.expect_err("not yours"));
         let (store, _) = told().await;
         says_that_it_is_demoted(&store.ask(&wish).await.expect_err("not held"));
-        // Of a term that is over it would be told that it is stale; by the mark of the other it is let in, and changes nothing.
+        // Of a term that is over it would be told that it is stale; by the mark of the other it is let in,
+        // and changes nothing.
         let reads = FencedWrites::new().command(&[&data], ["GET", &data]);
         let reading = FencedScript::new("return redis.call('GET', KEYS[1])");
         let none: [&str; 0] = [];
@@ -178,7 +181,8 @@ async fn server_that_is_demoted_decides_nothing_that_needs_no_write() {
     }
 }
 
-/// The old server lives on as a replica, so no connection to it ends, and the mark is there: it admits, and its write fails.
+/// The old server lives on as a replica, so no connection to it ends, and the mark is there: it admits, and
+/// its write fails.
 #[tokio::test]
 async fn fence_leaves_the_server_that_was_demoted_for_the_one_that_rules() {
     for build in [RedisBuild::Redis, RedisBuild::Valkey] {

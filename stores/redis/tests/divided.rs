@@ -1,4 +1,5 @@
-//! URLs that lead to two stores: members of two clusters, or sentinels of two primaries. Each process would go by whichever answers first.
+//! URLs that lead to two stores: members of two clusters, or sentinels of two primaries. Each process would
+//! go by whichever answers first.
 
 use crate::common::{Scratch, refused, request, seconds, take};
 use std::time::Duration;

@@ -122,7 +122,8 @@ async fn server_whose_files_are_in_memory_says_fence_only_and_the_examination_na
     );
 }
 
-/// A server with a key, of which the child that writes a file takes ten minutes for each, until the test says otherwise.
+/// A server with a key, of which the child that writes a file takes ten minutes for each, until the test says
+/// otherwise.
 async fn slow_to_write(build: RedisBuild) -> RedisServer {
     let slow = RedisOptions::with("--appendfsync always --rdb-key-save-delay 600000000");
     let server = RedisServer::start(slow.of(build)).await.expect("a server");
@@ -156,7 +157,8 @@ async fn server_whose_file_was_just_switched_on_says_fence_only_until_it_is_comp
     }
 }
 
-/// There is an older file then, which lacks what came while it was off: that is what a crash leaves before the rewrite is done.
+/// There is an older file then, which lacks what came while it was off: that is what a crash leaves before
+/// the rewrite is done.
 #[tokio::test]
 async fn server_whose_file_was_switched_off_and_on_says_fence_only_until_it_is_complete() {
     for build in BUILDS {
@@ -241,7 +243,8 @@ async fn server_that_does_not_tell_its_state_says_fence_only() {
     }
 }
 
-/// As most that are run by somebody else. `INFO` says that there is an append-only file, and not how it is written.
+/// As most that are run by somebody else. `INFO` says that there is an append-only file, and not how it is
+/// written.
 #[tokio::test]
 async fn server_that_does_not_tell_its_settings_says_fence_only() {
     for build in BUILDS {

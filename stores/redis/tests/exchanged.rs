@@ -1,5 +1,5 @@
-//! Another server at the address of the URL, since nobody asked last: one with a store of its own, which would give the lease away a
-//! second time, and call the leader's lost.
+//! Another server at the address of the URL, since nobody asked last: one with a store of its own, which
+//! would give the lease away a second time, and call the leader's lost.
 
 use crate::common::{Scratch, connection, request, seconds, shared, take};
 use std::time::Duration;
@@ -143,7 +143,8 @@ async fn fence_asks_nothing_of_a_stranger_at_the_address_of_its_redis() {
     fence_asks_nothing(&address, fence, write).await;
 }
 
-/// What syncs each write does not come back with nothing: this is another server, or somebody has removed everything.
+/// What syncs each write does not come back with nothing: this is another server, or somebody has removed
+/// everything.
 #[tokio::test]
 async fn server_with_nothing_is_a_stranger_where_each_write_is_kept() {
     let address = Address::with_an_empty_stranger(RedisOptions::durable()).await;

@@ -1,4 +1,5 @@
-//! Real faults: lost replies, silent and dead servers. Errors come back bounded, tokens rise, connections heal.
+//! Real faults: lost replies, silent and dead servers. Errors come back bounded, tokens rise, connections
+//! heal.
 
 use crate::common::{Scratch, connection, giving_back, granted, proxied, renewal, request, seconds, take};
 use std::time::Duration;
@@ -51,8 +52,8 @@ async fn silent_network_is_given_up_and_works_again_at_once() {
     }
 }
 
-/// The engine gives up long before the store's own bound. A connection that nobody hears of must be replaced then,
-/// too, or the term is lost although the network is well again.
+/// The engine gives up long before the store's own bound. A connection that nobody hears of must be replaced
+/// then, too, or the term is lost although the network is well again.
 #[tokio::test]
 async fn silent_connection_is_replaced_although_every_caller_gives_up_first() {
     replaced_after_callers_gave_up(1, Duration::from_millis(300)).await;
@@ -87,7 +88,8 @@ async fn replaced_after_callers_gave_up(callers: u32, patience: Duration) {
 async fn who_has_less_time_than_connecting_takes_is_served_all_the_same() {
     let (proxy, _scratch, store) = proxied().await;
     let asked = request("job", "holder", seconds(60));
-    // To connect takes two questions at least, which is longer than the callers wait; their own request is one.
+    // To connect takes two questions at least, which is longer than the callers wait; their own request is
+    // one.
     let (pause, patience) = (Duration::from_millis(400), Duration::from_millis(700));
     proxy.set(Fault::Delay {
         to_server: pause,
@@ -179,8 +181,8 @@ async fn frozen_server_is_given_up_and_loses_nothing() {
     let asked = request("job", "holder", seconds(300));
     let grant = take(&store, &asked).await;
     let renewals = [renewal(&asked, grant.token)];
-    // The first renewal of all has a connection to make, which the frozen server's system accepts, and nobody answers. Of one that
-    // is open, nobody knows what was done with what it was sent.
+    // The first renewal of all has a connection to make, which the frozen server's system accepts, and nobody
+    // answers. Of one that is open, nobody knows what was done with what it was sent.
     for (told, words) in [
         (
             (StoreFault::Unreachable, Certainty::NotApplied),

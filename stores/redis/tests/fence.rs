@@ -112,7 +112,8 @@ async fn scripts_of_the_user_run_behind_the_fence_with_keys_and_arguments_of_the
     assert_eq!(balance(&scratch).await, Some(12));
 }
 
-/// Nor does it change by that what is told of it: it is refused before it has written, as a script without a fence would be.
+/// Nor does it change by that what is told of it: it is refused before it has written, as a script without a
+/// fence would be.
 #[tokio::test]
 async fn name_that_a_script_of_the_user_forgets_to_call_local_is_none_of_the_fences() {
     let (scratch, fence) = scratch().await;
@@ -130,7 +131,8 @@ async fn name_that_a_script_of_the_user_forgets_to_call_local_is_none_of_the_fen
     }
 }
 
-/// The words are those by which a server refuses a script before its first write; here they are the script's own.
+/// The words are those by which a server refuses a script before its first write; here they are the script's
+/// own.
 #[tokio::test]
 async fn error_that_a_script_of_the_user_ends_with_is_no_refusal_by_the_server() {
     let (scratch, fence) = scratch().await;

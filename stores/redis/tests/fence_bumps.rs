@@ -100,7 +100,8 @@ async fn a_mark_in_redis_that_was_bumped_admits_nobody_of_its_own_number_until_i
     }
 }
 
-/// As after a restore of the data: the mark is older than the term, and so old that its number is none of a clock.
+/// As after a restore of the data: the mark is older than the term, and so old that its number is none of a
+/// clock.
 #[tokio::test]
 async fn a_bump_in_redis_is_above_what_its_lease_was_granted() {
     for build in BUILDS {
@@ -170,7 +171,8 @@ async fn a_mark_in_redis_whose_tokens_are_counted_is_bumped_by_counting() {
     }
 }
 
-/// It has no field of its own for what an operator has raised, and its claim leaves one that it does not know.
+/// It has no field of its own for what an operator has raised, and its claim leaves one that it does not
+/// know.
 #[tokio::test]
 async fn a_mark_in_redis_of_an_earlier_tenure_is_read() {
     for build in BUILDS {

@@ -1,5 +1,5 @@
-//! A field of many megabytes, by hand or by another program: the server would answer each request with all of it, for longer than other
-//! leases last.
+//! A field of many megabytes, by hand or by another program: the server would answer each request with all of
+//! it, for longer than other leases last.
 
 use crate::common::{Scratch, connection, giving_back, renewal, request, seconds, take};
 use tenure_core::{

@@ -1,4 +1,5 @@
-//! What a server's machine may do: somebody sets its clock, its disk is full. The token never falls, nothing is lost.
+//! What a server's machine may do: somebody sets its clock, its disk is full. The token never falls, nothing
+//! is lost.
 
 use crate::common::Scratch;
 use tenure_conformance::filling::{Filled, Holders};

@@ -173,8 +173,8 @@ async fn minority_that_forgot_everything_helps_nobody_to_the_lease() {
     );
 }
 
-/// Candidates that died between taking and confirming have left what is no term: it holds up for its ttl at most, and
-/// only where it makes a majority.
+/// Candidates that died between taking and confirming have left what is no term: it holds up for its ttl at
+/// most, and only where it makes a majority.
 #[tokio::test]
 async fn what_a_dead_candidate_took_in_a_minority_holds_nobody_up() {
     let servers = five(RedisOptions::default()).await;
@@ -239,7 +239,8 @@ async fn watch_tells_what_a_majority_tells_and_survives_a_minority() {
     let told = async {
         let mut told = Vec::new();
         while told.len() < 2 {
-            // One that is down may be the last of a majority: what is told before that has no token yet, or is repeated.
+            // One that is down may be the last of a majority: what is told before that has no token yet, or
+            // is repeated.
             if let WatchEvent::Changed { change, token, .. } = watch.next().await.expect("the watch goes on")
                 && token.is_some()
                 && told.last() != Some(&(change, token))
@@ -262,7 +263,8 @@ async fn watch_tells_what_a_majority_tells_and_survives_a_minority() {
 /// What PTTL says of a key that stays.
 const NEVER: i64 = -1;
 
-/// Members may have been used alone, with `purgeAfter=`: then a released record is about to be purged when it is taken again.
+/// Members may have been used alone, with `purgeAfter=`: then a released record is about to be purged when it
+/// is taken again.
 #[tokio::test]
 async fn what_is_taken_just_before_it_would_be_purged_is_held() {
     let servers = five(RedisOptions::default()).await;

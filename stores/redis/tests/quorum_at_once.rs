@@ -1,4 +1,5 @@
-//! A quorum whose members are all asked at once, as nobody else was met: by two candidates, and by duplicates of one request.
+//! A quorum whose members are all asked at once, as nobody else was met: by two candidates, and by duplicates
+//! of one request.
 
 use crate::common::{
     Detours, behind_proxies, connection, giving_back, granted, hosts, in_every_member, record_in,
@@ -18,8 +19,8 @@ async fn is_taken(server: &RedisServer, asked: &Acquire) -> bool {
     record.contains_key("unconfirmed") && whose == Some(&asked.candidate.incarnation.to_string())
 }
 
-/// Two members that each is first at one of, the third being down, and what each of two candidates was told that asked at the same
-/// time. Nothing where they did not, on this machine.
+/// Two members that each is first at one of, the third being down, and what each of two candidates was told
+/// that asked at the same time. Nothing where they did not, on this machine.
 async fn split(servers: &[RedisServer], asked: &[Acquire; 2]) -> Option<[Acquired; 2]> {
     let detours = Detours::to(servers).await;
     for (place, store) in detours.stores.iter().enumerate() {
@@ -90,8 +91,8 @@ async fn duplicates_that_ask_all_members_at_once_have_one_token() {
     }
 }
 
-/// It does not hear that it is to be taken, only what is to be confirmed, which it has confirmed before: the holder counts from now on
-/// as long as every other member.
+/// It does not hear that it is to be taken, only what is to be confirmed, which it has confirmed before: the
+/// holder counts from now on as long as every other member.
 #[tokio::test]
 async fn member_that_has_confirmed_before_holds_for_as_long_as_who_asks_again_believes() {
     let servers = three_servers().await;
@@ -134,7 +135,8 @@ async fn member_that_has_confirmed_before_holds_for_as_long_as_who_asks_again_be
     panic!("the member would be free before its holder knows");
 }
 
-/// A member before the others is waited for 300 ms. What a process hands on within itself is asked of all, though others were met.
+/// A member before the others is waited for 300 ms. What a process hands on within itself is asked of all,
+/// though others were met.
 #[tokio::test]
 async fn what_is_handed_on_waits_for_no_first_member() {
     const FIRST_TIME_MAX: Duration = Duration::from_millis(300);

@@ -82,7 +82,8 @@ async fn is_held(store: &QuorumStore, asked: &Acquire, token: FencingToken) -> b
 /// Far above the clock, so that no floor hides what is chosen.
 const LATER: i64 = 1_000_000_000;
 
-/// The first member held the attempt while it ran out in the others, where somebody else's term came and went.
+/// The first member held the attempt while it ran out in the others, where somebody else's term came and
+/// went.
 #[tokio::test]
 async fn older_token_of_the_first_member_keeps_no_majority_from_a_new_one() {
     for later in [LATER, 0] {
@@ -131,8 +132,8 @@ async fn attempt_that_no_majority_can_agree_on_is_superseded_and_the_next_is_gra
     }
 }
 
-/// The third has confirmed the same as the first, and is not heard: where nobody was told of the term it is nobody's, and ends at once when
-/// that is back.
+/// The third has confirmed the same as the first, and is not heard: where nobody was told of the term it is
+/// nobody's, and ends at once when that is back.
 #[tokio::test]
 async fn term_that_an_unheard_member_completed_for_a_superseded_attempt_is_given_back() {
     let case = [Has::Confirmed(0), Has::Confirmed(1), Has::Confirmed(0)];
@@ -154,7 +155,8 @@ async fn term_that_an_unheard_member_completed_for_a_superseded_attempt_is_given
     .await;
 }
 
-/// The same where it was granted: whoever asks once more, though it believes the term, ends with no less than it has.
+/// The same where it was granted: whoever asks once more, though it believes the term, ends with no less than
+/// it has.
 #[tokio::test]
 async fn request_that_is_made_again_and_is_split_ends_no_term_that_it_was_granted() {
     let case = [Has::Confirmed(0), Has::Confirmed(1), Has::Confirmed(0)];

@@ -1,5 +1,5 @@
-//! A quorum of which one member has missed the term, and another is away that has it: whether a majority holds the lease is for
-//! the one that is away to say.
+//! A quorum of which one member has missed the term, and another is away that has it: whether a majority
+//! holds the lease is for the one that is away to say.
 
 use crate::common::{
     Three, giving_back, in_each, in_every_member, name, request, seconds, take, take_in_time, told_held,
@@ -73,8 +73,8 @@ fn everything() -> Page {
     Page::first("", 10)
 }
 
-/// Who looks for what an attempt has left, or for the lease of a process that was killed, would give nothing back; who stands by
-/// would ask again and again.
+/// Who looks for what an attempt has left, or for the lease of a process that was killed, would give nothing
+/// back; who stands by would ask again and again.
 #[tokio::test]
 async fn lease_that_a_majority_may_hold_is_shown_as_held_and_nobody_is_told_otherwise() {
     for has in [Has::Nothing, Has::TermBefore, Has::LaterTermOfNobody] {
@@ -113,8 +113,8 @@ async fn lease_that_a_majority_may_hold_is_shown_as_held_and_nobody_is_told_othe
     }
 }
 
-/// The member that is away makes a majority with either. Who asks again is told that nobody knows, and not that another has it: it
-/// would leave its own term to run out.
+/// The member that is away makes a majority with either. Who asks again is told that nobody knows, and not
+/// that another has it: it would leave its own term to run out.
 #[tokio::test]
 async fn lease_that_either_of_two_may_hold_is_told_as_nobodys_until_it_is_known() {
     let three = Three::behind_a_proxy(2).await;

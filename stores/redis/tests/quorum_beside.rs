@@ -108,7 +108,8 @@ async fn leading(store: &QuorumStore, asked: &Acquire) -> FencingToken {
     eventually_async(BOUND, "a term", asking).await.token
 }
 
-/// A candidate that was not ended takes the lease after the look at what the members have, and before they are recorded anew.
+/// A candidate that was not ended takes the lease after the look at what the members have, and before they
+/// are recorded anew.
 #[tokio::test]
 async fn term_that_begins_while_others_are_recorded_keeps_them_from_being_complete() {
     let mut members = Some(Members::new().await);
@@ -167,8 +168,8 @@ async fn begins_meanwhile(members: &Members, way: &FaultProxy) -> bool {
     true
 }
 
-/// What a run leaves that has found such a term is completed by nobody before it is over: the members keep the new list, and the lease
-/// is in one of them, and in one that was left out.
+/// What a run leaves that has found such a term is completed by nobody before it is over: the members keep
+/// the new list, and the lease is in one of them, and in one that was left out.
 #[tokio::test]
 async fn members_that_were_recorded_half_way_are_not_complete_beside_a_lease_of_before() {
     let members = Members::new().await;
@@ -202,7 +203,8 @@ async fn members_that_were_recorded_half_way_are_not_complete_beside_a_lease_of_
     assert!(leading(&other, &rival).await > token);
 }
 
-/// As one whose memory was full when it was dialled, before anybody had told who the members are: it may be none of them.
+/// As one whose memory was full when it was dialled, before anybody had told who the members are: it may be
+/// none of them.
 #[tokio::test]
 async fn server_that_could_not_keep_who_it_is_counts_for_no_lease() {
     let members = Members::new().await;
@@ -239,7 +241,8 @@ async fn server_that_could_not_keep_who_it_is_counts_for_no_lease() {
     in_one_of(ROUNDS_MAX, "it was dialled too late", round).await;
 }
 
-/// What was recorded anew looks whether anybody leads: a term that came to a member after that would not be seen.
+/// What was recorded anew looks whether anybody leads: a term that came to a member after that would not be
+/// seen.
 #[tokio::test]
 async fn member_that_was_recorded_anew_takes_in_no_term_by_the_list_of_before() {
     let members = Members::new().await;

@@ -46,8 +46,8 @@ async fn shown(store: &QuorumStore) -> Lease {
     lease
 }
 
-/// Also where one member has missed the term, which shows an older one. The tokens are ahead of the clock of the fence, so that it is
-/// told of them, or would admit a term from before.
+/// Also where one member has missed the term, which shows an older one. The tokens are ahead of the clock of
+/// the fence, so that it is told of them, or would admit a term from before.
 #[tokio::test]
 async fn term_before_a_candidacy_is_told_and_what_bumps_a_mark_is_above_it() {
     let servers = three().await;

@@ -48,7 +48,8 @@ impl Three {
     }
 }
 
-/// One round has a token confirmed by a majority, of which one is not heard; the next finds two members that refuse it.
+/// One round has a token confirmed by a majority, of which one is not heard; the next finds two members that
+/// refuse it.
 #[tokio::test]
 async fn term_that_an_earlier_round_may_have_begun_is_not_told_as_undone() {
     for _ in 0..TRIES_MAX {

@@ -1,4 +1,5 @@
-//! Somebody sets the clocks of members of a quorum: a minority's end no lease and hold nobody up, a majority's are one server's.
+//! Somebody sets the clocks of members of a quorum: a minority's end no lease and hold nobody up, a
+//! majority's are one server's.
 
 use crate::common::guess::had;
 use crate::common::{
@@ -134,7 +135,8 @@ async fn clocks_of_a_minority_set_back_hold_nobody_up() {
     assert!(!matches!(late, Ok(Renewed::Extended { .. })), "{late:?}");
 }
 
-/// What they are ahead by is in no token: that would stay above every clock, and a fence elsewhere would refuse all that follow, too.
+/// What they are ahead by is in no token: that would stay above every clock, and a fence elsewhere would
+/// refuse all that follow, too.
 #[tokio::test]
 async fn clocks_of_a_minority_far_ahead_move_no_token() {
     let clocked = Clocked::start().await;

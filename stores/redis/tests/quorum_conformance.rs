@@ -55,7 +55,8 @@ impl QuorumSubject {
         format!("{{{}}}:lease:{text}", self.prefix)
     }
 
-    /// Waits until all members have what a majority was told, if they ever have: a majority is enough for an answer.
+    /// Waits until all members have what a majority was told, if they ever have: a majority is enough for an
+    /// answer.
     async fn settled(&self, name: &LeaseName) {
         for _ in 0..100 {
             let mut states = Vec::new();

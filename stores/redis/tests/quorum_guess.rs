@@ -1,4 +1,5 @@
-//! A quorum whose members are asked to take and to confirm at once, by a process that had the lease last itself.
+//! A quorum whose members are asked to take and to confirm at once, by a process that had the lease last
+//! itself.
 
 use crate::common::guess::{
     KEY, a_and_b, asked_of, give_back, had, had_ahead, is_confirmed, is_held, next, set, three,
@@ -137,7 +138,8 @@ async fn term_of_another_between_is_counted_and_named() {
     is_held(&ours, &a, grant.token).await;
 }
 
-/// It was the first to have heard of the other's term, and has forgotten it: a guess would have a lower token than that.
+/// It was the first to have heard of the other's term, and has forgotten it: a guess would have a lower token
+/// than that.
 #[tokio::test]
 async fn guess_counts_on_no_member_that_was_emptied() {
     let servers = three().await;

@@ -18,8 +18,8 @@ const LATER_STILL: u64 = 2 * LATER;
 /// How often something is tried that needs two things to happen at the same time.
 const TRIES_MAX: usize = 20;
 
-/// Two members that each is first at one of, the third being down: the first one has missed the second's term, so that each confirms
-/// another guess. Nothing where they were not first, on this machine.
+/// Two members that each is first at one of, the third being down: the first one has missed the second's
+/// term, so that each confirms another guess. Nothing where they were not first, on this machine.
 async fn split(servers: &mut [RedisServer], asked: &mut [Acquire; 2]) -> Option<(Detours, [Acquired; 2])> {
     let detours = Detours::to(servers).await;
     had_ahead(&detours.stores[0], servers, &mut asked[0]).await;
@@ -33,7 +33,8 @@ async fn split(servers: &mut [RedisServer], asked: &mut [Acquire; 2]) -> Option<
     Some((detours, answers))
 }
 
-/// Each member has confirmed another one's guess, and none of them for a majority: neither may hold the lease up for its ttl.
+/// Each member has confirmed another one's guess, and none of them for a majority: neither may hold the lease
+/// up for its ttl.
 #[tokio::test]
 async fn two_that_guess_at_once_end_with_one_holder_and_keep_nobody_out() {
     for _ in 0..TRIES_MAX {
@@ -65,8 +66,8 @@ async fn two_that_guess_at_once_end_with_one_holder_and_keep_nobody_out() {
     panic!("no two have guessed at the same time in {TRIES_MAX} tries");
 }
 
-/// Somebody else's in every member but one, which has not heard of that. Both go on: that one takes the term in, and the loser is told who
-/// has the lease, and gets it by the same attempt when it is given back.
+/// Somebody else's in every member but one, which has not heard of that. Both go on: that one takes the term
+/// in, and the loser is told who has the lease, and gets it by the same attempt when it is given back.
 #[tokio::test]
 async fn guess_in_a_member_that_knows_of_no_holder_ends_no_term_and_is_given_back() {
     for deaf in 0..3 {
@@ -196,8 +197,8 @@ async fn guess_that_is_too_low_for_members_is_used_by_nobody_who_knows_more() {
     }
 }
 
-/// The member that has confirmed the guess takes in the higher token that its attempt was granted, and holds nobody up where that was over
-/// before.
+/// The member that has confirmed the guess takes in the higher token that its attempt was granted, and holds
+/// nobody up where that was over before.
 #[tokio::test]
 async fn member_that_has_confirmed_a_lower_guess_goes_on_with_what_its_attempt_was_granted() {
     for is_renewed in [true, false] {

@@ -1,4 +1,5 @@
-//! A quorum of five of which two are away: a guess that one of the other three does not confirm keeps nobody out.
+//! A quorum of five of which two are away: a guess that one of the other three does not confirm keeps nobody
+//! out.
 
 use crate::common::guess::{KEY, asked_of, had, had_ahead, is_confirmed, is_held, next, set};
 use crate::common::{
@@ -52,8 +53,8 @@ async fn guess_that_one_of_a_bare_majority_refuses_gives_way_to_the_next_attempt
     is_held(&store, &asked, grant.token).await;
 }
 
-/// Who guessed was given up before it heard so much, and what it could let go of is let go of: nothing remembers the guess but those that
-/// have confirmed it.
+/// Who guessed was given up before it heard so much, and what it could let go of is let go of: nothing
+/// remembers the guess but those that have confirmed it.
 #[tokio::test]
 async fn guess_of_a_request_that_was_given_up_gives_way_just_so() {
     let mut asked = request("job", "a", seconds(300));
@@ -83,8 +84,8 @@ async fn guess_of_a_request_that_was_given_up_gives_way_just_so() {
     is_held(&store, &asked, grant.token).await;
 }
 
-/// Terms that follow each other faster than one in a millisecond fall behind the clocks, until a guess is too far behind one of them, and
-/// not yet behind the others.
+/// Terms that follow each other faster than one in a millisecond fall behind the clocks, until a guess is too
+/// far behind one of them, and not yet behind the others.
 #[tokio::test]
 async fn terms_follow_each_other_though_members_differ_in_what_is_too_old() {
     let clock = ServerClock::new().expect("the library is there");

@@ -26,7 +26,8 @@ struct Exchange {
     proxies: Vec<FaultProxy>,
 }
 
-/// How a run ends: these of the new members do not get what is to be kept in this step, and nobody gets what follows.
+/// How a run ends: these of the new members do not get what is to be kept in this step, and nobody gets what
+/// follows.
 #[derive(Clone, Copy, Debug)]
 struct Stop {
     step: Step,
@@ -236,8 +237,8 @@ async fn what_a_run_says_late_completes_no_list_where_another_was_recorded_since
     in_one_of(ROUNDS_MAX, "the next run was later", run).await;
 }
 
-/// The next run has come no further than to the member that both lists share: who names the new list must not lead by what is said of
-/// the old one, which the others still keep.
+/// The next run has come no further than to the member that both lists share: who names the new list must not
+/// lead by what is said of the old one, which the others still keep.
 async fn completed_late(exchange: &Exchange) -> bool {
     let prefix = format!("completed-{:016x}", random_bits());
     let shared = &exchange.proxies[0];
@@ -295,7 +296,8 @@ async fn said_late(exchange: &Exchange, step: Step) -> bool {
     true
 }
 
-/// A majority of the old list has it, of which one is in the new one: whoever leads would go on beside who leads by the others.
+/// A majority of the old list has it, of which one is in the new one: whoever leads would go on beside who
+/// leads by the others.
 #[tokio::test]
 async fn lease_that_one_member_alone_has_keeps_the_members_from_being_recorded_anew() {
     let servers = servers(4, RedisOptions::default()).await;

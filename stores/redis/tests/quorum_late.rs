@@ -11,10 +11,12 @@ use tenure_core::{Acquired, Certainty, LeaseStore, Occupancy, Released, Renewed}
 use tenure_redis::QuorumStore;
 use tenure_testkit::{Fault, FaultProxy, RedisOptions, RedisServer, RequestFault, eventually_async};
 
-/// How often something is tried that has to succeed at the second try, on a machine that may stall now and then.
+/// How often something is tried that has to succeed at the second try, on a machine that may stall now and
+/// then.
 const TRIES_MAX: usize = 50;
 
-/// The engine gives up long before the store's own bound, and each time it must have learnt whom not to wait for.
+/// The engine gives up long before the store's own bound, and each time it must have learnt whom not to wait
+/// for.
 #[tokio::test]
 async fn frozen_member_stops_no_acquisition_of_who_has_little_time() {
     for (count, frozen) in [(5, 0), (3, 0), (3, 1), (3, 2)] {
@@ -53,8 +55,8 @@ async fn frozen_member_stops_no_renewal_of_who_has_little_time() {
     }
 }
 
-/// A lease in a majority of three whose second member was away when it was taken, and still has what was before. The
-/// third is behind a proxy.
+/// A lease in a majority of three whose second member was away when it was taken, and still has what was
+/// before. The third is behind a proxy.
 struct Outdated {
     store: QuorumStore,
     held: tenure_core::Acquire,
@@ -123,8 +125,8 @@ async fn what_a_silent_member_may_have_done_is_not_told_as_undone() {
     assert_eq!(error.certainty, Certainty::Unknown, "{error}");
 }
 
-/// What a majority has taken and confirmed waits for nobody else, and so does not learn who is silent: the next renewal is to hear who
-/// has lost the term, to bring it there.
+/// What a majority has taken and confirmed waits for nobody else, and so does not learn who is silent: the
+/// next renewal is to hear who has lost the term, to bring it there.
 #[tokio::test]
 async fn slower_member_is_not_given_up_by_who_does_not_wait_for_it() {
     // Where nothing is forgotten, so that the second term is guessed.
@@ -186,7 +188,8 @@ enum Lost {
     Confirming,
 }
 
-/// One member before the others, as somebody was met, and a third that is down: the other alone is no majority.
+/// One member before the others, as somebody was met, and a third that is down: the other alone is no
+/// majority.
 #[tokio::test]
 async fn first_member_whose_answer_is_lost_is_asked_once_more_with_the_others() {
     let mut servers = three_servers().await;

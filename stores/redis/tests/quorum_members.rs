@@ -65,7 +65,8 @@ async fn quorum_of_which_a_member_is_away_says_fence_only() {
     );
 }
 
-/// One member needs a person, and another comes back by itself: then there is a majority again, and whoever campaigns goes on.
+/// One member needs a person, and another comes back by itself: then there is a majority again, and whoever
+/// campaigns goes on.
 #[tokio::test]
 async fn mistake_in_one_member_is_told_as_lasting_only_where_it_stands_in_the_way() {
     let three = Three::behind_a_proxy(2).await;

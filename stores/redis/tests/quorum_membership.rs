@@ -1,4 +1,5 @@
-//! Two candidates whose lists of hosts differ could both find a majority: the members know who they are, and so it is noticed.
+//! Two candidates whose lists of hosts differ could both find a majority: the members know who they are, and
+//! so it is noticed.
 use crate::common::{
     BOUND, Record, connection, giving_back, granted, hosts, in_every_member, quorum_at, request, seconds,
     servers, take, three_servers, told_held,

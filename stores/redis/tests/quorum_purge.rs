@@ -1,4 +1,5 @@
-//! Cleaning up a quorum: what a majority calls unused goes from every member that answers, and no token is forgotten.
+//! Cleaning up a quorum: what a majority calls unused goes from every member that answers, and no token is
+//! forgotten.
 
 use crate::common::{
     Three, give_back, in_each, in_every_member, name, only_the_cleaner_cleans_up, renewal, request, seconds,
@@ -266,8 +267,8 @@ async fn remains_of_dead_candidates_go_and_the_token_below_them_is_kept() {
     assert_eq!(three.hash(1, REMOVED).await["token"], old.to_string());
 }
 
-/// One member has confirmed a token for an attempt, and no other, and is away while a later term comes and is cleaned up. What it
-/// says when the attempt is repeated must be too low for the others.
+/// One member has confirmed a token for an attempt, and no other, and is away while a later term comes and is
+/// cleaned up. What it says when the attempt is repeated must be too low for the others.
 #[tokio::test]
 async fn members_that_cannot_read_what_was_removed_grant_no_new_name_and_say_why() {
     let three = Three::behind_a_proxy(2).await;

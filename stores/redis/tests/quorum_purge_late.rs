@@ -33,7 +33,8 @@ async fn attempt_of_before_gets_no_token_below_one_that_was_removed() {
     let grant = eventually_async(BOUND, "a term", async || {
         match three.store.acquire(&early).await {
             Ok(Acquired::Granted(grant)) => Ok(grant),
-            // Its members would have been asked for the low one all the time; once, the machine may have stood still.
+            // Its members would have been asked for the low one all the time; once, the machine may have
+            // stood still.
             Err(error) if error.fault == Fault::Busy => {
                 assert_eq!(busy.replace(1), 0, "{error}");
                 Err(error.to_string())

@@ -65,7 +65,8 @@ impl Three {
         self.proxies.iter().map(requests).collect()
     }
 
-    /// How many requests each member gets from one who is told that the lease is held, and after what time that is told.
+    /// How many requests each member gets from one who is told that the lease is held, and after what time
+    /// that is told.
     async fn sent_by_who_is_refused(&self) -> (Vec<u64>, Duration) {
         tokio::time::sleep(QUIET).await;
         let (before, began) = (self.requests(), Instant::now());
@@ -188,7 +189,8 @@ async fn what_was_taken_by_an_acquisition_that_was_given_up_holds_nobody_up() {
     }
 }
 
-/// The same attempt is asked for again, and gets its term; what lets go of the first try arrives once more after that.
+/// The same attempt is asked for again, and gets its term; what lets go of the first try arrives once more
+/// after that.
 #[tokio::test]
 async fn letting_go_of_a_try_ends_no_term_of_the_same_attempt() {
     let three = Three::start().await;
@@ -238,8 +240,8 @@ async fn next_try_ends_the_letting_go_of_the_one_before() {
     three.is_held(&asked, &grant).await;
 }
 
-/// The next try finds the members away that the one before has taken, and leaves nothing itself: what that one left is still let
-/// go of.
+/// The next try finds the members away that the one before has taken, and leaves nothing itself: what that
+/// one left is still let go of.
 #[tokio::test]
 async fn next_try_that_reaches_nobody_forgets_nothing_of_the_one_before() {
     let three = Three::start().await;

@@ -10,13 +10,15 @@ use tenure_redis::QuorumStore;
 use tenure_testkit::{RedisOptions, RedisServer};
 use tokio::time::timeout;
 
-/// Less than one member is waited for, and enough for all four round trips where members answer and wait for no disk.
+/// Less than one member is waited for, and enough for all four round trips where members answer and wait for
+/// no disk.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Less than a member is waited for that has answered so far.
 const LITTLE: Duration = Duration::from_millis(1_300);
 
-/// How often something is tried that has to succeed at the second try, on a machine that may stall now and then.
+/// How often something is tried that has to succeed at the second try, on a machine that may stall now and
+/// then.
 const TRIES_MAX: usize = 50;
 
 /// Who only campaigns asks one member first: each that did not answer it is passed over the next time.
@@ -58,8 +60,9 @@ async fn majority_that_was_silent_is_asked_again_though_one_member_stays_silent(
     }
 }
 
-/// Two members are one holder's, two another's, as after faults that no test can bring about in order, and the fifth, which would
-/// decide, is silent. Whoever has less time than one member is waited for at first hears all the same what the others know.
+/// Two members are one holder's, two another's, as after faults that no test can bring about in order, and
+/// the fifth, which would decide, is silent. Whoever has less time than one member is waited for at first
+/// hears all the same what the others know.
 #[tokio::test]
 async fn who_has_little_time_is_told_that_members_do_not_agree_though_one_that_decides_is_silent() {
     let servers = servers(7, RedisOptions::default()).await;

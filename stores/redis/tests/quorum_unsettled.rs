@@ -1,4 +1,5 @@
-//! Members that were not all there, or not told everything, when it was recorded who they are: nobody may have to do it anew.
+//! Members that were not all there, or not told everything, when it was recorded who they are: nobody may
+//! have to do it anew.
 use crate::common::{
     BOUND, Record, connection, giving_back, granted, hosts, quorum_at, request, seconds, take, three_servers,
 };
@@ -36,7 +37,8 @@ async fn give_back(store: &QuorumStore, asked: &Acquire) {
     assert_eq!(given, Released::Vacated);
 }
 
-/// As by a run of `tenure store init`, or a first candidate, that ended before its last step: nobody repeats that while all goes well.
+/// As by a run of `tenure store init`, or a first candidate, that ended before its last step: nobody repeats
+/// that while all goes well.
 #[tokio::test]
 async fn members_that_were_never_told_to_be_all_are_told_by_whoever_comes() {
     let servers = three_servers().await;

@@ -185,7 +185,8 @@ async fn change_that_one_of_those_heard_tells_is_told_again_when_the_other_does(
     }
 }
 
-/// A holder ends its term when it is told of a greater token: one that a majority may not have confirmed is none.
+/// A holder ends its term when it is told of a greater token: one that a majority may not have confirmed is
+/// none.
 #[tokio::test]
 async fn token_that_one_of_those_heard_has_confirmed_is_told_when_the_other_has() {
     let three = Three::behind_a_proxy(1).await;
@@ -235,7 +236,8 @@ async fn tokens_that_are_told_fall_not_though_one_of_those_heard_is_ahead() {
     }
 }
 
-/// The connection to one member is slower than that to another, and the lease goes from hand to hand meanwhile.
+/// The connection to one member is slower than that to another, and the lease goes from hand to hand
+/// meanwhile.
 #[tokio::test]
 async fn last_change_is_told_though_a_member_tells_later_by_many_terms() {
     let three = Three::behind_a_proxy(1).await;

@@ -70,8 +70,8 @@ impl Wires {
         }
     }
 
-    /// No request meets a fault any more, and each member is reached: whoever uses a connection that was cut is the first to
-    /// notice, and that shall be nobody of the test.
+    /// No request meets a fault any more, and each member is reached: whoever uses a connection that was cut
+    /// is the first to notice, and that shall be nobody of the test.
     async fn heal(&self) {
         self.proxies.iter().for_each(FaultProxy::heal);
         eventually_async(BOUND, "all members", || self.reaches_all()).await;
@@ -158,7 +158,8 @@ async fn what_a_minority_loses_costs_a_quorum_nothing() {
         for fault in [RequestFault::CutBefore, RequestFault::CutAfter] {
             let before = wires.cuts(members);
             wires.set(members, fault);
-            // Each time another, as who has missed a release keeps the lease from everybody when another minority fails.
+            // Each time another, as who has missed a release keeps the lease from everybody when another
+            // minority fails.
             let name = format!("job-{number}-{fault:?}");
             let mut last = None;
             for _term in 0..2 {

@@ -64,8 +64,8 @@ async fn attempts_and_counts_above_two_to_the_53_are_exact() {
     ));
 }
 
-/// The clock shows whole milliseconds, and hides how much of this one is over: counted from its begin, a lease would be given to another
-/// up to a millisecond before its ttl is over.
+/// The clock shows whole milliseconds, and hides how much of this one is over: counted from its begin, a
+/// lease would be given to another up to a millisecond before its ttl is over.
 #[tokio::test]
 async fn lease_of_redis_counts_from_the_end_of_the_millisecond_that_the_clock_shows() {
     let scratch = Scratch::new().await;
@@ -189,7 +189,8 @@ async fn record_with_a_long_ttl_is_kept_for_ten_of_them() {
     assert!(left().await > 9 * day_ms, "{}", left().await);
 }
 
-/// The next token of a name that is gone begins with the clock: a record whose token is ahead of it must stay until it is not.
+/// The next token of a name that is gone begins with the clock: a record whose token is ahead of it must stay
+/// until it is not.
 #[tokio::test]
 async fn record_whose_token_is_ahead_of_the_clock_is_not_purged_before_the_clock_has_reached_it() {
     let scratch = Scratch::new().await;

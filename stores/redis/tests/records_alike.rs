@@ -87,7 +87,8 @@ fn texts() -> Vec<Vec<u8>> {
 /// Whether a text is right in a field.
 type Rule<'a> = &'a dyn Fn(&[u8]) -> bool;
 
-/// What the reader refuses no script may overwrite, and what it takes every script must: the rules are written twice.
+/// What the reader refuses no script may overwrite, and what it takes every script must: the rules are
+/// written twice.
 #[tokio::test]
 async fn scripts_and_reader_take_the_same_texts() {
     let scratch = Scratch::new().await;

@@ -27,7 +27,8 @@ async fn urls_that_cannot_be_read_are_refused_without_their_password() {
         "redis://host?prefix={a}",
         "redis://host?purgeAfter=1h",
         "redis://host?purgeAfter=soon",
-        // What has no effect is not taken, as for sentinels that are none; of two, nobody could say which counts.
+        // What has no effect is not taken, as for sentinels that are none; of two, nobody could say which
+        // counts.
         "redis://:hunter2@host?primary=q",
         "redis://:hunter2@host?sentinelUser=me",
         "redis://:hunter2@host?sentinelPassword=hunter2",

@@ -46,8 +46,8 @@ async fn patient<T>(asking: impl Future<Output = Result<T, StoreError>>) -> Resu
         .map_err(|error| error.to_string())
 }
 
-/// One machine had the primary and the first sentinel. With a dial that ended with its caller, nobody would ever ask the
-/// second one.
+/// One machine had the primary and the first sentinel. With a dial that ended with its caller, nobody would
+/// ever ask the second one.
 #[tokio::test]
 async fn fail_over_is_followed_past_a_silent_sentinel_by_who_has_little_time() {
     let mut set = RedisSentinels::start().await.expect("sentinels");
@@ -72,8 +72,8 @@ async fn fail_over_is_followed_past_a_silent_sentinel_by_who_has_little_time() {
     .await;
     let after = granted(after);
     assert!(after.token > before.token);
-    // Renewals have a connection of their own, which is made now, and then anew. All sentinels are asked now and then whether
-    // the primary still is one, and that may fall into one of these times.
+    // Renewals have a connection of their own, which is made now, and then anew. All sentinels are asked now
+    // and then whether the primary still is one, and that may fall into one of these times.
     let renewals = [renewal(&other, after.token)];
     eventually_async(BOUND, "a renewal that asks no silent sentinel", || async {
         let asked = proxy.counts().connections;
@@ -253,8 +253,8 @@ async fn sentinel_that_names_a_server_that_is_gone_is_asked_last() {
     assert_eq!(lease.map(|lease| lease.token), Some(grant.token));
 }
 
-/// One machine has the old primary and a sentinel, and neither hears anything of the others: it goes on naming that server, which
-/// answers.
+/// One machine has the old primary and a sentinel, and neither hears anything of the others: it goes on
+/// naming that server, which answers.
 #[tokio::test]
 async fn primary_that_a_sentinel_goes_on_naming_is_left_when_the_others_name_another() {
     let mut set = RedisSentinels::start().await.expect("sentinels");

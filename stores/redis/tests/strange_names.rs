@@ -40,7 +40,8 @@ async fn what_is_no_name_ends_no_list_of_a_quorum() {
     is_whole(&store).await;
 }
 
-/// A member was away when some of them were taken, and another has what became of no term: their pages end elsewhere.
+/// A member was away when some of them were taken, and another has what became of no term: their pages end
+/// elsewhere.
 #[tokio::test]
 async fn leases_that_a_member_lacks_are_listed_once_and_held() {
     let servers = three_servers().await;

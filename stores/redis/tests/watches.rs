@@ -16,7 +16,8 @@ async fn broken_watch_of_redis_says_so_and_the_next_one_hears() {
     wire::broken_watch_says_so_and_the_next_one_hears(&store, &proxy, tenure_core::Fault::TimedOut).await;
 }
 
-/// A reader that is too slow is told of a gap, and of what comes after it. What it has missed is kept for nobody.
+/// A reader that is too slow is told of a gap, and of what comes after it. What it has missed is kept for
+/// nobody.
 #[tokio::test]
 async fn slow_reader_of_redis_is_told_of_a_gap() {
     let scratch = Scratch::on(&shared(RedisBuild::Redis).await.url());
@@ -94,8 +95,8 @@ async fn watch_hears_while_it_waits_for_what_it_looks_for() {
     panic!("heard only after the look in {TRIES_MAX} tries");
 }
 
-/// The server tells every message to whoever listens, whatever the database: one lease's greater token would end the term of the
-/// other, time and again.
+/// The server tells every message to whoever listens, whatever the database: one lease's greater token would
+/// end the term of the other, time and again.
 #[tokio::test]
 async fn watch_hears_nothing_of_the_same_lease_in_another_database() {
     let scratch = Scratch::on(&shared(RedisBuild::Redis).await.url());

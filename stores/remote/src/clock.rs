@@ -18,12 +18,14 @@ const DOUBT_ENOUGH_MS: i64 = 100;
 pub struct Ahead {
     /// If the server looked at its clock in the middle of the request, which is the best guess.
     pub ms: i64,
-    /// So much more or less it may be: half of the time that the request took, which may have stalled on either way.
+    /// So much more or less it may be: half of the time that the request took, which may have stalled on
+    /// either way.
     pub doubt_ms: i64,
 }
 
 impl Ahead {
-    /// Of a server that shows `theirs_ms` in an answer that has just come, to what was sent at `sent_ms`; in milliseconds since 1970.
+    /// Of a server that shows `theirs_ms` in an answer that has just come, to what was sent at `sent_ms`; in
+    /// milliseconds since 1970.
     #[must_use]
     pub fn of(theirs_ms: i64, sent_ms: i64) -> Self {
         Self::between(theirs_ms, sent_ms, now_ms())
@@ -36,8 +38,8 @@ impl Ahead {
         }
     }
 
-    /// What several requests tell together, the one that took least: `ask` answers with what the server shows in milliseconds since
-    /// 1970.
+    /// What several requests tell together, the one that took least: `ask` answers with what the server shows
+    /// in milliseconds since 1970.
     ///
     /// # Errors
     /// The first request failed.

@@ -17,8 +17,8 @@ pub enum Deed {
 }
 
 impl Deed {
-    /// The error of this deed on `subject` (as `lease "x"`) at `place` (the store's location). `certainty` is what holds
-    /// for a write. An empty subject is to be put before it by who knows it.
+    /// The error of this deed on `subject` (as `lease "x"`) at `place` (the store's location). `certainty` is
+    /// what holds for a write. An empty subject is to be put before it by who knows it.
     #[must_use]
     pub fn error(
         self,
@@ -39,7 +39,8 @@ impl Deed {
     }
 }
 
-/// A failure after an earlier step of the same request was applied: whatever it says of itself, nobody knows what holds.
+/// A failure after an earlier step of the same request was applied: whatever it says of itself, nobody knows
+/// what holds.
 #[must_use]
 pub fn after_a_step(error: StoreError) -> StoreError {
     StoreError {
@@ -55,9 +56,10 @@ pub fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration, chec
     deed.error(Fault::TimedOut, Certainty::Unknown, subject, place, why)
 }
 
-/// What it comes to that none of several places lets in, with what each says. A mistake that only a person can mend is one only where
-/// each of them says so: where one was forgotten when a password was changed, the others may be away for a moment, and that must
-/// end nobody's campaign. That one is another store says more than that others are away.
+/// What it comes to that none of several places lets in, with what each says. A mistake that only a person
+/// can mend is one only where each of them says so: where one was forgotten when a password was changed, the
+/// others may be away for a moment, and that must end nobody's campaign. That one is another store says more
+/// than that others are away.
 #[must_use]
 pub fn none_lets_in(failed: Vec<StoreError>) -> StoreError {
     let stranger = failed.iter().find(|error| error.fault == Fault::AnotherStore);
@@ -98,8 +100,8 @@ const REFUSED_OURS: [&str; 8] = [
 ];
 
 impl TlsWords {
-    /// What to do about a server that is not there, or its certificate, which a foreign error is about: to be put behind its words,
-    /// which do not lead there.
+    /// What to do about a server that is not there, or its certificate, which a foreign error is about: to be
+    /// put behind its words, which do not lead there.
     #[must_use]
     pub fn way_out(self, error: impl Display) -> String {
         let why = error.to_string();
@@ -112,7 +114,8 @@ impl TlsWords {
             format!(
                 "; the other side does not speak TLS: name the port where it does, or say {plain} where that is meant"
             )
-        // In the words of the library, which reads no certificate of the first version, also where nobody asks whose it is.
+        // In the words of the library, which reads no certificate of the first version, also where nobody
+        // asks whose it is.
         } else if says(&["UnsupportedCertVersion"]) {
             format!(
                 "; the server's certificate is of version 1 of X.509: make one of version 3 (with a subjectAltName), or say {plain}"

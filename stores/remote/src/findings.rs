@@ -32,7 +32,8 @@ pub fn unknown(subject: &str, error: &StoreError) -> Finding {
     )
 }
 
-/// That nobody at these hosts has to prove who he is, where the way to one leaves this machine; `repair` says how he has to.
+/// That nobody at these hosts has to prove who he is, where the way to one leaves this machine; `repair` says
+/// how he has to.
 #[must_use]
 pub fn unproven<'a>(hosts: impl IntoIterator<Item = &'a str>, repair: &str) -> Option<Finding> {
     let far: Vec<&str> = hosts.into_iter().filter(|host| !is_here(host)).collect();

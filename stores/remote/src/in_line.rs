@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What was tried in vain while others stood in line for it. Who has waited for that has had the answer: were each to try anew
-/// when its turn comes, the last would wait for as many tries as there are callers.
+/// What was tried in vain while others stood in line for it. Who has waited for that has had the answer: were
+/// each to try anew when its turn comes, the last would wait for as many tries as there are callers.
 #[derive(Debug)]
 pub struct TriedInVain<E>(Mutex<State<E>>);
 

@@ -1,13 +1,14 @@
 //! What Tenure's stores at the other end of a connection share.
 //!
-//! - [`Remote`]: a [`LeaseStore`](tenure_core::LeaseStore) whose requests run on a thread of its own ([`OwnThread`]), over
-//!   whatever implements [`Requests`]; [`lease_store!`] makes a public type of it.
+//! - [`Remote`]: a [`LeaseStore`](tenure_core::LeaseStore) whose requests run on a thread of its own
+//!   ([`OwnThread`]), over whatever implements [`Requests`]; [`lease_store!`] makes a public type of it.
 //! - [`PurgeRequests`], [`lease_purge!`]: the same for [`LeasePurge`](tenure_core::LeasePurge).
 //! - [`Noter`]: refusals of a fence on their way into the database.
 //! - [`ReadWatch`], [`WatchPlaces`]: watches that are read there, and how many there may be.
 //! - [`findings`]: what an examination says, and [`clock`]: how it compares clocks.
 //! - [`Link`]: one connection that heals, dialled once for all who need it.
-//! - [`TlsFiles`], [`read_certificates`], [`begin_of_file`], [`RenewedFiles`]: the files that a URL names, as those for TLS.
+//! - [`TlsFiles`], [`read_certificates`], [`begin_of_file`], [`RenewedFiles`]: the files that a URL names, as
+//!   those for TLS.
 //! - [`url`]: what their URLs have in common.
 //! - [`TriedInVain`]: what those who stand in line learn of who was before them.
 //! - [`Deed`], [`timed_out`], [`none_lets_in`], [`TlsWords`], [`line()`]: errors as the contract wants them.

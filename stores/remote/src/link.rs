@@ -9,8 +9,8 @@ use tenure_core::{Fault, StoreError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// How long requests must have waited in vain, with no answer on their connection meanwhile, for the connection to count
-/// as silent when one of them is given up.
+/// How long requests must have waited in vain, with no answer on their connection meanwhile, for the
+/// connection to count as silent when one of them is given up.
 const SILENCE: Duration = Duration::from_millis(100);
 
 /// How connections of one kind are made.
@@ -37,8 +37,8 @@ pub trait Dial: Send + Sync + 'static {
 pub struct Link<D: Dial> {
     dial: Arc<D>,
     open: Mutex<Option<Open<D::Connection>>>,
-    /// One dial for all requests; it goes on when they give up. The engine's patience may be shorter than what one silent
-    /// server is given: a dial that ended with it would never come to the next one.
+    /// One dial for all requests; it goes on when they give up. The engine's patience may be shorter than
+    /// what one silent server is given: a dial that ended with it would never come to the next one.
     dialling: tokio::sync::Mutex<Option<Dialling<D::Connection>>>,
     dials: AtomicU64,
     /// Dials that have failed while somebody waited for them.
@@ -57,8 +57,8 @@ pub struct Open<C> {
     patience: Arc<Mutex<Patience>>,
 }
 
-/// How long a connection has been waited for in vain. It counts what all have waited, as each may have less time than
-/// would prove the connection silent.
+/// How long a connection has been waited for in vain. It counts what all have waited, as each may have less
+/// time than would prove the connection silent.
 struct Patience {
     /// When an answer came last, or a request was given up: what was before is counted, or counts no more.
     since: Instant,
@@ -150,8 +150,8 @@ impl<D: Dial> Link<D> {
         heard(dialling).await
     }
 
-    /// What a dial that others left comes to, or one of the caller's own: that which the first waits for may be gone, while
-    /// the second is answered at once; and the caller may not have the time for the second.
+    /// What a dial that others left comes to, or one of the caller's own: that which the first waits for may
+    /// be gone, while the second is answered at once; and the caller may not have the time for the second.
     async fn dialled_beside(
         &self,
         dialling: &mut Option<Dialling<D::Connection>>,
@@ -201,8 +201,9 @@ impl<D: Dial> Link<D> {
     }
 }
 
-/// A request under way. Given up, it may take the connection with it: who gives up first is mostly the engine,
-/// whose patience is shorter than any time-out of a store, and a silent connection would be used for ever.
+/// A request under way. Given up, it may take the connection with it: who gives up first is mostly the
+/// engine, whose patience is shorter than any time-out of a store, and a silent connection would be used for
+/// ever.
 #[must_use]
 pub struct Waiting<'a, D: Dial> {
     link: &'a Link<D>,

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{Error, Read as _, Result};
 use std::path::Path;
 
-/// A plain file, up to so many bytes of it. Nothing else is even opened: the end of a pipe that nobody writes into any more, as a
-/// shell's `<(…)` leaves it, would be waited for without end, and so would everything else on the store's thread.
+/// A plain file, up to so many bytes of it. Nothing else is even opened: the end of a pipe that nobody writes
+/// into any more, as a shell's `<(…)` leaves it, would be waited for without end, and so would everything
+/// else on the store's thread.
 ///
 /// # Errors
 /// What the system says, or that it is no plain file.

@@ -7,8 +7,9 @@ use std::time::Duration;
 /// How soon: before any bound of a request.
 const BEAT: Duration = Duration::from_millis(40);
 
-/// Spares a request two calls of the system. Whoever waits with a bound sets a timer, and the runtime, which would sleep
-/// past it, wakes itself to look again; not where it will wake before that anyway, for a timer that is due sooner.
+/// Spares a request two calls of the system. Whoever waits with a bound sets a timer, and the runtime, which
+/// would sleep past it, wakes itself to look again; not where it will wake before that anyway, for a timer
+/// that is due sooner.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Pulse(Arc<State>);
 

@@ -10,8 +10,8 @@ use tenure_core::{FenceError, FencingToken, RefusalLine, Refusals, Refused, Reso
 /// Shortest time between two notes: a refused writer that tries without end costs one small write a second.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
 
-/// Longest pause after a round of notes of which not all were written: a database that stays away is asked once in that time, and
-/// says so once in the log.
+/// Longest pause after a round of notes of which not all were written: a database that stays away is asked
+/// once in that time, and says so once in the log.
 const NOTE_AGAIN_MAX: Duration = Duration::from_secs(30);
 
 /// Longest pause of a note before it compares and writes anew, because another was first.
@@ -20,7 +20,8 @@ const ROUND_PAUSE_MAX_US: u64 = 50_000;
 /// How long one note may take.
 const NOTE_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// After how long no further note of a round begins: of many resources each may take its whole time where the database is silent.
+/// After how long no further note of a round begins: of many resources each may take its whole time where the
+/// database is silent.
 const ROUND_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Where a fence keeps its refusals.
@@ -37,15 +38,15 @@ pub trait Notes: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), String>> + Send;
 }
 
-/// Waits for a moment, of another length each time, before a note that another was faster than compares and writes anew: those
-/// who count the same resource at once must not meet again and again.
+/// Waits for a moment, of another length each time, before a note that another was faster than compares and
+/// writes anew: those who count the same resource at once must not meet again and again.
 pub async fn pause_between_rounds() {
     let any = RandomState::new().build_hasher().finish();
     tokio::time::sleep(Duration::from_micros(any % ROUND_PAUSE_MAX_US)).await;
 }
 
-/// Counts refusals, and notes them in a task that lives from the first of them until all are noted and there were none for a second,
-/// or the fence is gone.
+/// Counts refusals, and notes them in a task that lives from the first of them until all are noted and there
+/// were none for a second, or the fence is gone.
 #[derive(Debug)]
 pub struct Noter<N: Notes> {
     notes: N,
@@ -83,7 +84,8 @@ impl<N: Notes> Noter<N> {
         }
     }
 
-    /// Counts `error` if it is a refusal, and has it noted on the runtime that this is called on, where there is one.
+    /// Counts `error` if it is a refusal, and has it noted on the runtime that this is called on, where there
+    /// is one.
     pub fn count_here(self: &Arc<Self>, error: &FenceError) {
         if !self.begins(error) {
             return;
@@ -125,7 +127,8 @@ impl<N: Notes> Noter<N> {
             };
             tokio::time::sleep(pause).await;
             let mut state = self.lock();
-            // On a runtime of the user's this would go on for as long as the database is away, also for nobody.
+            // On a runtime of the user's this would go on for as long as the database is away, also for
+            // nobody.
             let is_for_nobody = !all && Arc::strong_count(self) == 1;
             if is_for_nobody || state.refusals.is_empty() {
                 state.running = false;
@@ -135,8 +138,8 @@ impl<N: Notes> Noter<N> {
         }
     }
 
-    /// Writes what has been counted, after a note that is under way, and tells of it in the log. What cannot be written, in half a
-    /// minute each, stays counted, and is written with a later note.
+    /// Writes what has been counted, after a note that is under way, and tells of it in the log. What cannot
+    /// be written, in half a minute each, stays counted, and is written with a later note.
     pub async fn note(&self) {
         let _all = self.note_all().await;
     }

@@ -1,4 +1,5 @@
-//! A record as a server of SQL shows it, and what is understood of it: by the same rules, whatever the columns are called.
+//! A record as a server of SQL shows it, and what is understood of it: by the same rules, whatever the
+//! columns are called.
 
 use std::time::Duration;
 use tenure_core::{
@@ -6,8 +7,8 @@ use tenure_core::{
     Predecessor, StoreError, Ttl,
 };
 
-/// What a statement shows of a record: plain values of their columns' types. The durations are computed by the server,
-/// against the one moment at which it decided.
+/// What a statement shows of a record: plain values of their columns' types. The durations are computed by
+/// the server, against the one moment at which it decided.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Shown {
     /// The lease's name.
@@ -66,7 +67,8 @@ pub struct Record {
 pub struct Columns {
     /// What the column of the end is called.
     pub expires: &'static str,
-    /// The note in the text that the server keeps. Of one that was written by hand and is longer, as much as fits: notes decide nothing.
+    /// The note in the text that the server keeps. Of one that was written by hand and is longer, as much as
+    /// fits: notes decide nothing.
     pub note: fn(&str) -> Note,
 }
 

@@ -46,8 +46,8 @@ impl OwnThread {
         };
         let (until, ended) = oneshot::channel();
         let (tell, told) = mpsc::channel();
-        // The runtime is made there, not here and handed over: where no thread is to be had, it would be dropped here, which
-        // panics on a runtime of the caller's.
+        // The runtime is made there, not here and handed over: where no thread is to be had, it would be
+        // dropped here, which panics on a runtime of the caller's.
         let thread = move || match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => {
                 let _ = tell.send(Ok(runtime.handle().clone()));

@@ -90,8 +90,8 @@ impl TlsFiles {
         Ok(true)
     }
 
-    /// Refuses files that are of no use: for connections that are not encrypted, and a certificate without its key. `way_out`
-    /// is what has them encrypted.
+    /// Refuses files that are of no use: for connections that are not encrypted, and a certificate without
+    /// its key. `way_out` is what has them encrypted.
     ///
     /// # Errors
     /// [`Fault::Invalid`], not applied.
@@ -140,8 +140,8 @@ impl TlsFiles {
     }
 }
 
-/// Reads a file of certificates that `option` of a URL names, also where a driver reads it again: many a driver opens whatever is there, and
-/// passes over what it cannot read.
+/// Reads a file of certificates that `option` of a URL names, also where a driver reads it again: many a
+/// driver opens whatever is there, and passes over what it cannot read.
 ///
 /// # Errors
 /// [`Fault::Invalid`], not applied: it cannot be read, is no plain file, or holds no certificate.

@@ -6,8 +6,8 @@ use tenure_core::{Fault, StoreError};
 /// Takes the scheme off a URL of `system`; `None` where it has none.
 ///
 /// # Errors
-/// [`Fault::Invalid`], not applied: it is a list of URLs, as other programs take it. Read as one, it would name the first of its
-/// hosts alone, and another place beside them than a list that begins with another.
+/// [`Fault::Invalid`], not applied: it is a list of URLs, as other programs take it. Read as one, it would
+/// name the first of its hosts alone, and another place beside them than a list that begins with another.
 pub fn split_scheme<'a>(system: &str, url: &'a str) -> Result<Option<(&'a str, &'a str)>, StoreError> {
     let address = url.split('?').next().unwrap_or_default();
     if address.matches("://").count() > 1 {

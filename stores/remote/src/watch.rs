@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tenure_core::{Answer, Fault, StoreError, Watch, WatchEvent};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Events that may wait for a slow reader. When it is full the task waits, and takes nothing more from its connection.
+/// Events that may wait for a slow reader. When it is full the task waits, and takes nothing more from its
+/// connection.
 const EVENTS_WAITING_MAX: usize = 256;
 
 /// What a watch tells: an error is the last.

@@ -1,5 +1,5 @@
-//! Measures the store beside the same statements written straight on rusqlite, in turns, many terms that are asked for
-//! together beside as many one after the other, and how long a standby sleeps after a release.
+//! Measures the store beside the same statements written straight on rusqlite, in turns, many terms that are
+//! asked for together beside as many one after the other, and how long a standby sleeps after a release.
 //!
 //! `cargo run --release -p tenure-sqlite --example measure -- [ROUNDS]`
 

@@ -27,8 +27,8 @@ pub(crate) async fn acquire(
     if let (Acquired::Granted(grant), Some(log)) = (&acquired, log) {
         database.held.begin(&request.name, grant.token);
         if !grant.again {
-            // It is there for everybody to see. Who has given up by the time that the disk answers would tell nobody: asked for
-            // again, it is no new term.
+            // It is there for everybody to see. Who has given up by the time that the disk answers would tell
+            // nobody: asked for again, it is no new term.
             database.wake.tell_of_a_term();
         }
         let settled = settle(database, request, log).await;
@@ -37,15 +37,15 @@ pub(crate) async fn acquire(
     Ok(acquired)
 }
 
-/// One try. A candidate that gets nothing takes no lock, but once after a term of its own: a thousand standbys may ask
-/// without slowing the holder's renewals.
+/// One try. A candidate that gets nothing takes no lock, but once after a term of its own: a thousand
+/// standbys may ask without slowing the holder's renewals.
 ///
 /// With a term, the log that has to be on the disk before it is used: see [`settle`].
 fn attempt(database: &Database, request: &Acquire) -> Result<(Acquired, Option<Arc<Log>>), Trouble> {
     let session = database.session()?;
     let connection = &session.connection;
-    // What this handle gave back last is most likely still free, and what it was granted last is asked for again when it is
-    // handed on: then the look under the lock is enough.
+    // What this handle gave back last is most likely still free, and what it was granted last is asked for
+    // again when it is handed on: then the look under the lock is enough.
     if !database.forget_own(&request.name) {
         let mut seen = look::at(connection, &database.clock, &request.name)?;
         if seen.is_unnoted() {
@@ -65,11 +65,11 @@ fn attempt(database: &Database, request: &Acquire) -> Result<(Acquired, Option<A
     Ok((acquired, log))
 }
 
-/// Has a term on the disk before its holder hears of it. Nothing of the file is locked meanwhile: others go on in it, and a
-/// disk that stalls keeps only new terms waiting.
+/// Has a term on the disk before its holder hears of it. Nothing of the file is locked meanwhile: others go
+/// on in it, and a disk that stalls keeps only new terms waiting.
 ///
-/// A thread costs more than a disk that is quick. So the one that asks waits for it itself where it cannot have anything to
-/// renew: there, nobody is kept from anything that has to be in time.
+/// A thread costs more than a disk that is quick. So the one that asks waits for it itself where it cannot
+/// have anything to renew: there, nobody is kept from anything that has to be in time.
 async fn settle(database: &Database, request: &Acquire, log: Arc<Log>) -> Result<(), Trouble> {
     let synced_here = match database.held.are_several() {
         true => None,

@@ -1,4 +1,5 @@
-//! What wakes the watches of one handle: one inotify instance, of which a user has few, and one connection for all of them.
+//! What wakes the watches of one handle: one inotify instance, of which a user has few, and one connection
+//! for all of them.
 
 use crate::database::Database;
 use crate::ear::{Ear, Heard};
@@ -23,8 +24,8 @@ const POLL_EVERY: Duration = Duration::from_millis(10);
 /// knock, and whoever edits the table by hand does not knock.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// Rings for all watches of a handle. None of them serves it: each hears the kernel by itself, and whoever is the first to read
-/// what it says, or to look at the commits, tells the others.
+/// Rings for all watches of a handle. None of them serves it: each hears the kernel by itself, and whoever is
+/// the first to read what it says, or to look at the commits, tells the others.
 pub(crate) struct Bell {
     /// The kernel, when there is news by the wake file; `None` where it cannot be asked.
     notifier: Option<OwnedFd>,
@@ -48,8 +49,8 @@ struct Rung {
     over: Option<StoreError>,
 }
 
-/// Where the bell of a handle hangs from its first watch on: who waits for one lease after another has a watch each time, and
-/// to take the bell down and hang it up again costs more than a hand-over.
+/// Where the bell of a handle hangs from its first watch on: who waits for one lease after another has a
+/// watch each time, and to take the bell down and hang it up again costs more than a hand-over.
 pub(crate) type Hook = Mutex<Option<Arc<Bell>>>;
 
 /// One watch that listens.
@@ -153,7 +154,8 @@ impl Bell {
         is_due
     }
 
-    /// Whether the watches look for themselves and need not any more. One lack of descriptors would have them do so for good.
+    /// Whether the watches look for themselves and need not any more. One lack of descriptors would have them
+    /// do so for good.
     fn can_be_told_again(&self, database: &Database) -> bool {
         if self.notifier.is_some() {
             return false;
@@ -180,7 +182,8 @@ impl Bell {
         match ear.and_then(|ear| ear.listen()) {
             Ok(Some(heard)) => {
                 if let (Heard::Interruption, Some(notifier)) = (heard, &self.notifier)
-                    // The directory itself may be another, and the wake file with it, of which that one says nothing.
+                    // The directory itself may be another, and the wake file with it, of which that one says
+                    // nothing.
                     && let Err(error) = notifier::listen(notifier, database, *locked(&self.listened))
                 {
                     return self.end(over(database, &error.into()));

@@ -30,8 +30,9 @@ const STATEMENTS_MAX: usize = 40;
 /// To how many bytes a log that has grown is cut when it is begun anew.
 const LOG_BYTES_KEPT: i64 = 64 << 20;
 
-/// Pages that one connection keeps, in KiB; SQLite's own default is 2,000. A new term touches a handful of pages; a beat
-/// of thousands of locks goes through the table in the order of its names, and needs no page twice.
+/// Pages that one connection keeps, in KiB; SQLite's own default is 2,000. A new term touches a handful of
+/// pages; a beat of thousands of locks goes through the table in the order of its names, and needs no page
+/// twice.
 const CACHE_KIB: i64 = 256;
 
 /// How many leases a handle remembers as its own: a lock, and the places in its queue.
@@ -42,8 +43,8 @@ const OPENINGS_MAX: usize = 5;
 
 /// The connection of a handle, and the log that it writes.
 ///
-/// What is committed survives the end of the process. A power cut may take it until the log is synced; but a power cut also
-/// ends the boot whose clock the record was written by.
+/// What is committed survives the end of the process. A power cut may take it until the log is synced; but a
+/// power cut also ends the boot whose clock the record was written by.
 pub(crate) struct Session {
     pub(crate) connection: Connection,
     pub(crate) log: Arc<Log>,
@@ -104,8 +105,8 @@ impl Database {
         })
     }
 
-    /// The connection, to the file that is at the path *now*: see [`Seat::take`]. While the file has a second name,
-    /// every call is refused: see [`only_path`].
+    /// The connection, to the file that is at the path *now*: see [`Seat::take`]. While the file has a second
+    /// name, every call is refused: see [`only_path`].
     pub(crate) fn session(&self) -> Result<Seated<'_, Session>, Trouble> {
         self.session.take(|| {
             let options = SqliteOptions::new(self.paths.name()).trust(self.trust);
@@ -214,10 +215,12 @@ fn begin_session(paths: &Paths, shown: &str) -> Result<(Session, Files), Trouble
     )))
 }
 
-/// Makes the file where it is missing, for whom the umask lets in: SQLite would make it for its owner to write alone, and what it
-/// makes beside it is as the file. What forbids it is told by SQLite, which tries next.
+/// Makes the file where it is missing, for whom the umask lets in: SQLite would make it for its owner to
+/// write alone, and what it makes beside it is as the file. What forbids it is told by SQLite, which tries
+/// next.
 ///
-/// Without a descriptor: the end of one would end the locks of whatever connection of this process has opened the file meanwhile.
+/// Without a descriptor: the end of one would end the locks of whatever connection of this process has opened
+/// the file meanwhile.
 fn make_missing(path: &Path) {
     let _tried_again = mknodat(CWD, path, FileType::RegularFile, Mode::from_raw_mode(0o666), 0);
 }
@@ -229,7 +232,8 @@ fn abandoned(connection: &Connection, trouble: Trouble) -> Trouble {
 }
 
 fn connect(path: &Path) -> Result<Connection, Trouble> {
-    // Here and not only where the place is found: a mount may have come since, and would not show in the identity.
+    // Here and not only where the place is found: a mount may have come since, and would not show in the
+    // identity.
     only_path::check(path).map_err(Trouble::Told)?;
     // No URI: a file called "file:x?mode=memory" is a file.
     let flags =

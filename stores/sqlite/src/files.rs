@@ -1,12 +1,12 @@
 //! The files that an open database consists of, and whether they are those at its path.
 //!
-//! SQLite's log (`-wal`) and the index of the log with its locks (`-shm`) stand beside the database while anybody has it
-//! open. Somebody who removes them then (`rm FILE-*`, a restore, `rsync --delete`) parts those who have it open from those
-//! who open it afterwards, as surely as if the database itself were replaced: neither sees what the others write, and their
-//! locks do not meet.
+//! SQLite's log (`-wal`) and the index of the log with its locks (`-shm`) stand beside the database while
+//! anybody has it open. Somebody who removes them then (`rm FILE-*`, a restore, `rsync --delete`) parts those
+//! who have it open from those who open it afterwards, as surely as if the database itself were replaced:
+//! neither sees what the others write, and their locks do not meet.
 //!
-//! Nobody removes them rightly: SQLite does it when the last connection is closed, and each connection that has read in a
-//! write-ahead log keeps a shared lock on the database until then.
+//! Nobody removes them rightly: SQLite does it when the last connection is closed, and each connection that
+//! has read in a write-ahead log keeps a shared lock on the database until then.
 
 use crate::trouble::Trouble;
 use rusqlite::Connection;
@@ -30,7 +30,8 @@ pub(crate) struct Paths {
     pub(crate) database: PathBuf,
     pub(crate) log: PathBuf,
     index: PathBuf,
-    /// By which the database was named, if not by that path: symbolic links may be in it, and lead elsewhere later.
+    /// By which the database was named, if not by that path: symbolic links may be in it, and lead elsewhere
+    /// later.
     named: Option<PathBuf>,
 }
 
@@ -50,7 +51,8 @@ impl Paths {
         }
     }
 
-    /// The same, where somebody has named the database by this path: what it leads to by then is what others will use.
+    /// The same, where somebody has named the database by this path: what it leads to by then is what others
+    /// will use.
     pub(crate) fn named(self, named: PathBuf) -> Self {
         let named = Some(named).filter(|named| *named != self.database);
         Self { named, ..self }
@@ -76,10 +78,12 @@ impl Paths {
 pub(crate) struct FileIdentity(u32, u32, u64);
 
 impl FileIdentity {
-    /// `None` where there is none, and for a file with several names: no connection to it is ever the right one.
+    /// `None` where there is none, and for a file with several names: no connection to it is ever the right
+    /// one.
     ///
-    /// Asks for no time stamp, which `stat` does: since Linux 6.13 the first write after somebody has seen a stamp makes a
-    /// new one, exact to the nanosecond, and each sync of the log would have to write its inode, too.
+    /// Asks for no time stamp, which `stat` does: since Linux 6.13 the first write after somebody has seen a
+    /// stamp makes a new one, exact to the nanosecond, and each sync of the log would have to write its
+    /// inode, too.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         Self::told_by(CWD, path, AtFlags::empty())
     }
@@ -95,8 +99,9 @@ impl FileIdentity {
         (stat.stx_nlink <= 1).then_some(Self(stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino))
     }
 
-    /// Opens what stands at this path, and says which file that is: `None` if it is not known, as another stood there before
-    /// or stands there since. Only what stood there before and still does is known to be what was opened.
+    /// Opens what stands at this path, and says which file that is: `None` if it is not known, as another
+    /// stood there before or stands there since. Only what stood there before and still does is known to be
+    /// what was opened.
     pub(crate) fn of_opening<T>(
         path: &Path,
         open: impl FnOnce() -> Result<T, Trouble>,
@@ -116,7 +121,8 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Those that stand there now: three looks of about a microsecond, and a fourth where links may lead there.
+    /// Those that stand there now: three looks of about a microsecond, and a fourth where links may lead
+    /// there.
     pub(crate) fn at(paths: &Paths) -> Self {
         Self {
             database: paths.database(),
@@ -130,8 +136,8 @@ impl Files {
         Some(Self::at(paths)).filter(|files| files.database == Some(database))
     }
 
-    /// Those of this database, which was opened just now and has read in its write-ahead log; `None` if what this process has
-    /// open is not what stands there.
+    /// Those of this database, which was opened just now and has read in its write-ahead log; `None` if what
+    /// this process has open is not what stands there.
     pub(crate) fn of_opened(
         database: FileIdentity,
         paths: &Paths,
@@ -145,8 +151,9 @@ impl Files {
     }
 }
 
-/// Refuses to open one more connection while this process has a log or an index of the database open that was removed.
-/// Within a process SQLite shares the index: the new connection would read, and write, one log by the index of another.
+/// Refuses to open one more connection while this process has a log or an index of the database open that was
+/// removed. Within a process SQLite shares the index: the new connection would read, and write, one log by
+/// the index of another.
 pub(crate) fn refuse_removed(paths: &Paths, shown: &str) -> Result<(), Trouble> {
     if OpenHere::find(paths, Files::at(paths), shown)?.removed {
         return Err(Trouble::Parted);
@@ -204,8 +211,8 @@ impl OpenHere {
     }
 }
 
-/// Prepares a connection to be closed whose files no longer stand at their paths: it must neither write its log into the
-/// database, in which others may have gone on without it, nor remove what stands there now.
+/// Prepares a connection to be closed whose files no longer stand at their paths: it must neither write its
+/// log into the database, in which others may have gone on without it, nor remove what stands there now.
 pub(crate) fn abandon(connection: &Connection) {
     // It fails for no open connection.
     let _swallowed = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);

@@ -1,4 +1,5 @@
-//! A door for the fuzz targets in `fuzz/targets`, and for nobody else: no part of the API, and free to change.
+//! A door for the fuzz targets in `fuzz/targets`, and for nobody else: no part of the API, and free to
+//! change.
 
 use crate::clock::Reading;
 use crate::record::Record;

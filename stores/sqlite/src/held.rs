@@ -9,10 +9,12 @@ use tenure_core::{FencingToken, LeaseName};
 /// Most that are told apart. There are several then, whatever becomes of the others.
 const TERMS_MAX: usize = 1 << 18;
 
-/// The latest term of each lease that was granted here, until it is known to be given back or lost. A release may overtake an
-/// older renewal, and the next term an answer about the last: so each is told of by its token, and not counted.
+/// The latest term of each lease that was granted here, until it is known to be given back or lost. A release
+/// may overtake an older renewal, and the next term an answer about the last: so each is told of by its
+/// token, and not counted.
 ///
-/// By the hashes of names: a process may hold a hundred thousand. Two that are alike are one, and that is most unlikely.
+/// By the hashes of names: a process may hold a hundred thousand. Two that are alike are one, and that is
+/// most unlikely.
 #[derive(Default)]
 pub(crate) struct HeldTerms {
     hashing: RandomState,

@@ -1,11 +1,12 @@
 //! Getting between the transactions of a writer who rests too shortly.
 //!
-//! Whoever commits and begins again at once leaves the lock free for some microseconds, and pauses of a millisecond meet such a gap
-//! by chance. A renewal that waits for a whole ttl in vain ends a term; and the claim of a later term must come through beside the
-//! very writer whom it is to stop. So who has waited for a while tries ever so often, for a while:
+//! Whoever commits and begins again at once leaves the lock free for some microseconds, and pauses of a
+//! millisecond meet such a gap by chance. A renewal that waits for a whole ttl in vain ends a term; and the
+//! claim of a later term must come through beside the very writer whom it is to stop. So who has waited for a
+//! while tries ever so often, for a while:
 //! - on a thread of its own, which may sleep for microseconds, and not on one that serves others;
-//! - one at a time for each file with a log, whichever process it is of, and else for each handle: however many wait, it costs
-//!   a part of one processor. The others go on as before, and have their turns.
+//! - one at a time for each file with a log, whichever process it is of, and else for each handle: however
+//!   many wait, it costs a part of one processor. The others go on as before, and have their turns.
 
 use crate::log::Log;
 use crate::patience::{Patience, Waiting};
@@ -19,7 +20,8 @@ use std::time::{Duration, Instant};
 use tenure_core::{Fault, StoreError};
 use tokio::sync::oneshot;
 
-/// How long a request waits like all others before it insists. Where only short writes are in its way it has its turn by then.
+/// How long a request waits like all others before it insists. Where only short writes are in its way it has
+/// its turn by then.
 const AFTER: Duration = Duration::from_millis(20);
 
 /// How long a turn lasts. Then another has one, if somebody waits for it.
@@ -31,11 +33,12 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// The name of the thread.
 const THREAD: &str = "tenure-insists";
 
-/// By how many nanoseconds the kernel may lengthen these pauses: else it doubles them, to wake several threads at once.
+/// By how many nanoseconds the kernel may lengthen these pauses: else it doubles them, to wake several
+/// threads at once.
 const SLACK: NonZeroU64 = NonZeroU64::MIN;
 
-/// As [`patiently`](crate::patience::patiently), for a write, which somebody's transactions may keep out one after the other.
-/// `log` is that of the file, if it has one.
+/// As [`patiently`](crate::patience::patiently), for a write, which somebody's transactions may keep out one
+/// after the other. `log` is that of the file, if it has one.
 ///
 /// Whoever drops the future waits for a try that is under way, as if it had been made on that thread.
 ///
@@ -213,7 +216,8 @@ mod tests {
         insistently(patience, || "a write".to_owned(), "leases.db", || None, step).await
     }
 
-    /// On the thread that asks it pauses for so long that it would meet such a gap by chance; and may not take up that thread.
+    /// On the thread that asks it pauses for so long that it would meet such a gap by chance; and may not
+    /// take up that thread.
     #[test]
     fn a_write_that_has_waited_for_a_while_is_tried_again_and_again_on_a_thread_of_its_own() {
         let outcome = unless_the_machine_stood_still(|| {

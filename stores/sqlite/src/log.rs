@@ -14,16 +14,18 @@ use tokio::sync::{Mutex, oneshot};
 
 /// The log of an open database.
 ///
-/// SQLite itself can put each commit on the disk (`synchronous=FULL`), while it holds the write lock: nobody else writes
-/// until the disk has answered. What must be there before it is *used* need not be there before others see it. So the
-/// connection hands commits to the kernel, and a new term is put on the disk after its transaction, by the same call on the
-/// same file. What a later commit adds to the log follows what was there before: synced, it takes along all of it.
+/// SQLite itself can put each commit on the disk (`synchronous=FULL`), while it holds the write lock: nobody
+/// else writes until the disk has answered. What must be there before it is *used* need not be there before
+/// others see it. So the connection hands commits to the kernel, and a new term is put on the disk after its
+/// transaction, by the same call on the same file. What a later commit adds to the log follows what was there
+/// before: synced, it takes along all of it.
 pub(crate) struct Log {
     descriptor: OwnedFd,
-    /// A sync has failed. The kernel tells that once to each who has the file open, and may have forgotten what it could not
-    /// write: a later sync that succeeds proves nothing.
+    /// A sync has failed. The kernel tells that once to each who has the file open, and may have forgotten
+    /// what it could not write: a later sync that succeeds proves nothing.
     is_doubtful: AtomicBool,
-    /// One sync at a time: the kernel tells a failure to one of them, which has to be noted before another succeeds.
+    /// One sync at a time: the kernel tells a failure to one of them, which has to be noted before another
+    /// succeeds.
     turn: Mutex<()>,
     /// What syncs for others, once somebody has asked.
     thread: std::sync::Mutex<Option<Sender<Asked>>>,
@@ -54,8 +56,8 @@ impl Log {
         })
     }
 
-    /// Whether this handle alone, of all that have the file open, may take up the processor to get at its lock: see
-    /// [`insistence`](crate::insistence). SQLite itself puts no lock on a log.
+    /// Whether this handle alone, of all that have the file open, may take up the processor to get at its
+    /// lock: see [`insistence`](crate::insistence). SQLite itself puts no lock on a log.
     pub(crate) fn reserve(&self) -> bool {
         flock(&self.descriptor, FlockOperation::NonBlockingLockExclusive).is_ok()
     }
@@ -66,8 +68,8 @@ impl Log {
         let _swallowed = flock(&self.descriptor, FlockOperation::Unlock);
     }
 
-    /// Has all that was committed on the disk when it returns, on the thread that calls. Nothing is done if another sync is
-    /// under way, which may take long.
+    /// Has all that was committed on the disk when it returns, on the thread that calls. Nothing is done if
+    /// another sync is under way, which may take long.
     ///
     /// # Errors
     /// [`Trouble::Unsynced`]: what was committed is seen by everybody, and a power cut may take it.
@@ -76,9 +78,9 @@ impl Log {
         Some(self.sync().map_err(unsynced))
     }
 
-    /// The same on another thread, after the one that is under way, and together with all that others have asked for until
-    /// then: who asks for it serves others meanwhile. Given up, it goes on, and a failure is noted all the same. Where there is
-    /// no thread left, on the one that asks.
+    /// The same on another thread, after the one that is under way, and together with all that others have
+    /// asked for until then: who asks for it serves others meanwhile. Given up, it goes on, and a failure is
+    /// noted all the same. Where there is no thread left, on the one that asks.
     ///
     /// # Errors
     /// As [`sync_here`](Self::sync_here).
@@ -95,8 +97,8 @@ impl Log {
         outcome.map_err(unsynced)
     }
 
-    /// Has the thread do it that syncs for others; `false` if there is none. None of the runtime's: where the system gives it
-    /// none, it panics, and keeps what it was to do for ever.
+    /// Has the thread do it that syncs for others; `false` if there is none. None of the runtime's: where the
+    /// system gives it none, it panics, and keeps what it was to do for ever.
     fn ask_thread(&self, asked: Asked) -> bool {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = match &*thread {
@@ -149,8 +151,9 @@ fn unsynced(errno: Errno) -> Trouble {
     Trouble::Unsynced(errno.into())
 }
 
-/// Until a sync fails, or nobody can ask any more. All who have asked before a sync begins have committed before it, and are
-/// served by it: terms that are many wait for the disk together, and not one after the other.
+/// Until a sync fails, or nobody can ask any more. All who have asked before a sync begins have committed
+/// before it, and are served by it: terms that are many wait for the disk together, and not one after the
+/// other.
 fn sync_for_others(work: Receiver<Asked>) {
     let mut work = Some(work);
     while let Some((log, first)) = work.as_ref().and_then(|work| work.recv().ok()) {
@@ -168,10 +171,12 @@ fn sync_for_others(work: Receiver<Asked>) {
     }
 }
 
-/// Writes all that the log holds into the database, has that on the disk, and begins the log anew. Nothing without a log.
+/// Writes all that the log holds into the database, has that on the disk, and begins the log anew. Nothing
+/// without a log.
 ///
 /// # Errors
-/// [`Trouble::Statement`], and [`Trouble::StillUnsynced`] while somebody reads what the log holds: nothing was changed.
+/// [`Trouble::Statement`], and [`Trouble::StillUnsynced`] while somebody reads what the log holds: nothing
+/// was changed.
 pub(crate) fn begin_anew(connection: &Connection) -> Result<(), Trouble> {
     let blocked: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     match blocked {
@@ -354,7 +359,8 @@ mod tests {
         });
     }
 
-    /// A release does not wait for a renewal that is under way, which then finds the record released; nor does the next term.
+    /// A release does not wait for a renewal that is under way, which then finds the record released; nor
+    /// does the next term.
     #[test]
     fn a_renewal_that_was_overtaken_ends_no_term_but_its_own() {
         let directory = tempfile::tempdir().unwrap();

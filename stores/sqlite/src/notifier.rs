@@ -18,16 +18,18 @@ pub(crate) fn open(database: &Database, interest: Interest) -> Result<OwnedFd, E
     Ok(notifier)
 }
 
-/// Listens to the wake file that is at the path now, and makes it if there is none. Called again, it changes what is listened to.
+/// Listens to the wake file that is at the path now, and makes it if there is none. Called again, it changes
+/// what is listened to.
 pub(crate) fn listen(notifier: &OwnedFd, database: &Database, interest: Interest) -> Result<(), Errno> {
     let path = database.wake.path();
     let news = match interest {
-        // Terms that begin may be many, and wake nobody who waits for an end. One that was given back is told of by a knock, and
-        // what follows it has another token: whoever waits for every end misses neither.
+        // Terms that begin may be many, and wake nobody who waits for an end. One that was given back is told
+        // of by a knock, and what follows it has another token: whoever waits for every end misses neither.
         Interest::Ends | Interest::EveryEnd => WatchFlags::ACCESS,
         Interest::Everything => WatchFlags::ACCESS | WatchFlags::OPEN,
     };
-    // Its removal is told of as a change of what it is (of its links) while anybody has it open, and as its end after that.
+    // Its removal is told of as a change of what it is (of its links) while anybody has it open, and as its
+    // end after that.
     let flags = news | WatchFlags::ATTRIB | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
     let listening = match inotify::add_watch(notifier, path, flags) {
         Err(Errno::NOENT) => {
@@ -58,7 +60,8 @@ pub(crate) fn drain(
                 gone |= event.events().intersects(left);
                 let news = match event.events() {
                     events if events.intersects(left | ReadFlags::QUEUE_OVERFLOW) => Heard::Interruption,
-                    // Who makes the file, and who reads it for the first time in a second, opens it, too: one look for nothing.
+                    // Who makes the file, and who reads it for the first time in a second, opens it, too: one
+                    // look for nothing.
                     events if events == ReadFlags::OPEN => Heard::Begin,
                     _ => Heard::Change,
                 };

@@ -16,7 +16,8 @@ pub enum MissingDirectory {
     CreatePrivate,
 }
 
-/// How to open a [`SqliteStore`], or a [fence](Self::open_fence): made by [`SqliteStore::options`] or [`SqliteOptions::from_url`].
+/// How to open a [`SqliteStore`], or a [fence](Self::open_fence): made by [`SqliteStore::options`] or
+/// [`SqliteOptions::from_url`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use = "options do nothing until opened"]
 pub struct SqliteOptions {

@@ -83,7 +83,8 @@ pub(crate) async fn patiently<T: Send>(
     }
 }
 
-/// As [`patiently`], on a thread that may block: opening, and what the user asks for between two statements of theirs.
+/// As [`patiently`], on a thread that may block: opening, and what the user asks for between two statements
+/// of theirs.
 pub(crate) fn patiently_blocking<T>(
     patience: &Patience,
     path: &str,
@@ -100,8 +101,8 @@ pub(crate) fn patiently_blocking<T>(
 
 /// One request that may have to wait.
 ///
-/// Whoever gives it up gives it less time than [`LOCK_WAIT_MAX`] as a rule, and knows only that no answer came: so it says when it
-/// goes what stood in its way.
+/// Whoever gives it up gives it less time than [`LOCK_WAIT_MAX`] as a rule, and knows only that no answer
+/// came: so it says when it goes what stood in its way.
 pub(crate) struct Waiting<'a, Subject: Fn() -> String> {
     patience: &'a Patience,
     subject: Subject,

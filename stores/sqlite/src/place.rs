@@ -26,8 +26,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The answer where the links in a name have led to this place before. Whoever starts now elects in another file than
-    /// whoever has that one open.
+    /// The answer where the links in a name have led to this place before. Whoever starts now elects in
+    /// another file than whoever has that one open.
     pub(crate) fn is_not(&self, before: &Path) -> StoreError {
         StoreError::not_applied(
             Fault::Unreachable,
@@ -62,7 +62,8 @@ pub(crate) fn find(options: &SqliteOptions) -> Result<Place, StoreError> {
     let exists = path.exists();
     let file_system = FileSystem::of(if exists { &path } else { directory })?;
     filesystem::check(file_system, &path, options.trust)?;
-    // Before the permissions: the directory of a mounted file is often not writable, and is not what is to be mended.
+    // Before the permissions: the directory of a mounted file is often not writable, and is not what is to be
+    // mended.
     only_path::check(&path)?;
     if exists {
         permitted(&path)?;
@@ -76,8 +77,8 @@ pub(crate) fn find(options: &SqliteOptions) -> Result<Place, StoreError> {
     })
 }
 
-/// The path without symbolic links, of a file that need not exist yet: a link to it leads to where it will be made, which
-/// is where others look for what lies beside it.
+/// The path without symbolic links, of a file that need not exist yet: a link to it leads to where it will be
+/// made, which is where others look for what lies beside it.
 fn resolved(given: &Path) -> Result<PathBuf, StoreError> {
     let mut path = given.to_owned();
     for _ in 0..=LINKS_MAX {
@@ -167,7 +168,8 @@ fn create(directory: &Path) -> Result<(), StoreError> {
 
 fn unusable(path: &Path, error: &std::io::Error) -> StoreError {
     let shown = path.display();
-    // Nobody but a shell knows whose folder it stands for; of such a name there may be a folder, but there is none.
+    // Nobody but a shell knows whose folder it stands for; of such a name there may be a folder, but there is
+    // none.
     if error.kind() == ErrorKind::NotFound && path.as_os_str().as_bytes().starts_with(b"~") {
         let why = format!(
             "cannot use {shown}: only a shell replaces the tilde; write the path out, as /home/USER/leases.db"

@@ -60,8 +60,8 @@ struct Found {
 }
 
 fn look(database: &Database, connection: &Connection, request: &Purge) -> Result<Found, Trouble> {
-    // The age is by the wall clock, for no other clock spans two boots; it decides only what is *kept*, never who
-    // holds a lease. A text there that is no date is no age either.
+    // The age is by the wall clock, for no other clock spans two boots; it decides only what is *kept*, never
+    // who holds a lease. A text there that is no date is no age either.
     let mut statement = connection.prepare_cached(concat!(
         "SELECT ",
         record_columns!(),

@@ -141,8 +141,8 @@ fn write_ahead_log(connection: &Connection, path: &str) -> Result<(), Trouble> {
     )))
 }
 
-/// How the number of the layout that this version knows comes back into a file that another program has written it over in:
-/// migration tools count their steps there.
+/// How the number of the layout that this version knows comes back into a file that another program has
+/// written it over in: migration tools count their steps there.
 pub(crate) fn way_back(path: &str) -> String {
     format!("sqlite3 '{path}' \"PRAGMA user_version = {SCHEMA_VERSION}\" puts it back")
 }

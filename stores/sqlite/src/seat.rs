@@ -7,8 +7,8 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
-/// Every seat of this process. Whoever finds that the files are others must have the rest of the process leave the old ones,
-/// too, the idle ones before all: see [`refuse_removed`](crate::files::refuse_removed).
+/// Every seat of this process. Whoever finds that the files are others must have the rest of the process
+/// leave the old ones, too, the idle ones before all: see [`refuse_removed`](crate::files::refuse_removed).
 static SEATS: Mutex<Vec<Weak<dyn Leave>>> = Mutex::new(Vec::new());
 
 /// What sits on a seat: a connection to one file, and what goes with it.
@@ -57,8 +57,9 @@ impl<C: Connected> Seat<C> {
 
     /// What is open of the files that stand at the path *now*.
     ///
-    /// Somebody who deletes or replaces the database, its log or the index of its log leaves every open connection with the
-    /// old ones, where it would go on renewing while others elect in the new ones. Hence the look before each use.
+    /// Somebody who deletes or replaces the database, its log or the index of its log leaves every open
+    /// connection with the old ones, where it would go on renewing while others elect in the new ones. Hence
+    /// the look before each use.
     pub(crate) fn take(
         &self,
         reopen: impl FnOnce() -> Result<(C, Files), Trouble>,
@@ -72,8 +73,8 @@ impl<C: Connected> Seat<C> {
     }
 }
 
-/// The last one that closes a database writes the log that it has open into it, and removes the one that stands at the path:
-/// if that is another by now, what others have written since would be gone.
+/// The last one that closes a database writes the log that it has open into it, and removes the one that
+/// stands at the path: if that is another by now, what others have written since would be gone.
 impl<C: Connected> Drop for Seat<C> {
     fn drop(&mut self) {
         let taken = self.taken.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +98,8 @@ impl<C: Connected> Leave for Seat<C> {
         if self.paths.database != database {
             return;
         }
-        // One that is in use looks for itself at its next use; and waiting for each other must not end in a circle.
+        // One that is in use looks for itself at its next use; and waiting for each other must not end in a
+        // circle.
         match self.taken.try_lock() {
             Ok(mut taken) => leave_if_others(&mut taken, &self.paths),
             Err(TryLockError::Poisoned(poisoned)) => leave_if_others(&mut poisoned.into_inner(), &self.paths),

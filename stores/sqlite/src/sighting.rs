@@ -47,9 +47,9 @@ pub(crate) fn is_unnoted(record: &Record, clock: Reading<'_>, first_seen: Option
     first_seen.is_none() && !record.released && record.era(clock) == Era::Foreign
 }
 
-/// Notes what somebody has seen who only read: the wait for a record begins with the first look at it, whoever looks.
-/// Where nobody asks for the lease itself (the place of a dead candidate, a record to be cleaned up), no other would ever
-/// be noted.
+/// Notes what somebody has seen who only read: the wait for a record begins with the first look at it,
+/// whoever looks. Where nobody asks for the lease itself (the place of a dead candidate, a record to be
+/// cleaned up), no other would ever be noted.
 ///
 /// As far as that can be done at once. Whoever reads has an answer either way, and the next look tries again.
 pub(crate) fn note_what_was_read(connection: &Connection, clock: &BootClock, unnoted: &[LeaseName]) {

@@ -47,7 +47,8 @@ impl SqliteStore {
     /// - [`Unreadable`](tenure_core::Fault::Unreadable): no database, or another program's;
     /// - [`Unsupported`](tenure_core::Fault::Unsupported): a network file system, a file that other paths
     ///   lead to (hard links, a mount of the file itself), or one of a newer version;
-    /// - [`Invalid`](tenure_core::Fault::Invalid): no file name, or none that a file can have; a directory, a device, a pipe;
+    /// - [`Invalid`](tenure_core::Fault::Invalid): no file name, or none that a file can have; a directory, a
+    ///   device, a pipe;
     /// - [`Full`](tenure_core::Fault::Full), [`Busy`](tenure_core::Fault::Busy),
     ///   [`Internal`](tenure_core::Fault::Internal): as they say; trying again may help.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
@@ -220,8 +221,8 @@ impl LeasePurge for SqliteStore {
     }
 }
 
-/// The failure of a watch. That it is unsupported would say that the store has no watches, and be final: a second name of the
-/// file may go again.
+/// The failure of a watch. That it is unsupported would say that the store has no watches, and be final: a
+/// second name of the file may go again.
 fn may_pass(error: StoreError) -> StoreError {
     match error.fault {
         Fault::Unsupported => StoreError {

@@ -13,10 +13,12 @@ use tenure_core::{
     StoreError, Wish,
 };
 
-/// Most leases of one call. They share a transaction, which keeps others waiting while it lasts: a few milliseconds.
-/// Many more would not make a beat cheaper, and all of its answers would stand in memory at once.
+/// Most leases of one call. They share a transaction, which keeps others waiting while it lasts: a few
+/// milliseconds. Many more would not make a beat cheaper, and all of its answers would stand in memory at
+/// once.
 ///
-/// Not a round thousand: what falls due in a beat is seldom a whole number of batches, and ten calls shall do for ten thousand.
+/// Not a round thousand: what falls due in a beat is seldom a whole number of batches, and ten calls shall do
+/// for ten thousand.
 pub(crate) const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1_250).expect("not zero");
 
 /// One try at a batch: one transaction, one verdict each.

@@ -21,8 +21,8 @@ pub(crate) enum Trouble {
     Record(RecordFault),
     /// The token of the record is the largest there is.
     TokensUsedUp,
-    /// This process has another log of the file open than stands at its path. A connection that is just being closed or
-    /// opened may look so for a moment.
+    /// This process has another log of the file open than stands at its path. A connection that is just being
+    /// closed or opened may look so for a moment.
     Parted,
     /// Already in words.
     Told(StoreError),
@@ -41,8 +41,8 @@ impl From<RecordFault> for Trouble {
 }
 
 impl Trouble {
-    /// Whether another process, or another connection of this one, stood in the way, so that trying again soon is worth
-    /// while.
+    /// Whether another process, or another connection of this one, stood in the way, so that trying again
+    /// soon is worth while.
     pub(crate) fn is_locked(&self) -> bool {
         match self {
             Self::Statement(error) | Self::Commit(error) => fault(error) == Fault::Busy,

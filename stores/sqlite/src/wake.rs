@@ -1,4 +1,5 @@
-//! The file beside the database whose being read wakes the candidates that wait, and whose being opened tells of terms that begin.
+//! The file beside the database whose being read wakes the candidates that wait, and whose being opened tells
+//! of terms that begin.
 
 use rustix::fs::{Gid, Mode, OFlags, Uid, fchmod, fchown};
 use rustix::io::{Errno, pread, pwrite};
@@ -7,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a descriptor is used before the file is opened anew: who has moved or deleted it leaves nobody asleep for
-/// longer than a watch leaves itself, which looks once a second.
+/// How long a descriptor is used before the file is opened anew: who has moved or deleted it leaves nobody
+/// asleep for longer than a watch leaves itself, which looks once a second.
 const USED_FOR: Duration = Duration::from_secs(1);
 
-/// `<database>-wake`. It holds one byte that means nothing; only that somebody reads or opens it means something.
+/// `<database>-wake`. It holds one byte that means nothing; only that somebody reads or opens it means
+/// something.
 ///
 /// The database itself cannot serve: its log changes with every renewal, and a renewal must wake nobody.
 pub(crate) struct WakeFile {
@@ -52,7 +54,8 @@ impl WakeFile {
     /// Wakes whoever watches: reads the file.
     ///
     /// A new time stamp would wake them, too, but dirty the file's inode, and the next sync of a token would
-    /// have to write it to the disk. To open it would wake them without a byte in it, and costs five times as much.
+    /// have to write it to the disk. To open it would wake them without a byte in it, and costs five times as
+    /// much.
     ///
     /// A failure is swallowed on purpose: the change is committed, the watch is a hint, and waiting
     /// candidates also wake by the clock.
@@ -100,7 +103,8 @@ impl WakeFile {
             Err(Errno::EXIST) => open(OFlags::empty())?,
             made => {
                 let file = made?;
-                // As SQLite does with the log: neither a strict umask nor root, who only looks in, shuts others out.
+                // As SQLite does with the log: neither a strict umask nor root, who only looks in, shuts
+                // others out.
                 let (owner, group) = (Uid::from_raw(database.st_uid), Gid::from_raw(database.st_gid));
                 let _if_allowed = fchmod(&file, mode).and_then(|()| fchown(&file, Some(owner), Some(group)));
                 file

@@ -69,8 +69,8 @@ impl Drop for BusyWriter {
     }
 }
 
-/// How many requests come through one after the other, and how many of the writer's transactions pass meanwhile, at most. Of those
-/// who only pause for a millisecond or two, each meets one gap in fifty.
+/// How many requests come through one after the other, and how many of the writer's transactions pass
+/// meanwhile, at most. Of those who only pause for a millisecond or two, each meets one gap in fifty.
 const REQUESTS: usize = 8;
 const TRANSACTIONS_MAX: u64 = 64;
 
@@ -81,8 +81,8 @@ fn is_busy(error: &StoreError) -> bool {
     error.fault == Fault::Busy
 }
 
-/// Demands that the requests come through among few of the writer's transactions, each once it is no longer told that the file is
-/// busy.
+/// Demands that the requests come through among few of the writer's transactions, each once it is no longer
+/// told that the file is busy.
 async fn comes_through(writer: &BusyWriter, request: impl AsyncFn(u64) -> bool) {
     let mut passed = Vec::new();
     let mut numbers = 0..;

@@ -1,4 +1,5 @@
-//! The fence in SQLite: whatever the order of an old term's and a new term's steps, no accepted write is lost.
+//! The fence in SQLite: whatever the order of an old term's and a new term's steps, no accepted write is
+//! lost.
 
 use crate::common::Scratch;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -182,8 +183,8 @@ async fn a_claim_waits_for_a_transaction_that_has_entered() {
     }
 }
 
-/// Every order of the old term's (read, enter and write) and the new term's (claim, read, enter and write): the
-/// balance is always the sum of the accepted writes.
+/// Every order of the old term's (read, enter and write) and the new term's (claim, read, enter and write):
+/// the balance is always the sum of the accepted writes.
 #[tokio::test]
 async fn no_order_of_two_terms_loses_an_accepted_write() {
     for order in [

@@ -110,7 +110,8 @@ async fn a_token_of_another_lease_is_refused_whatever_its_number() {
     enter(&mut connection, &fence, &term("nightly", 7)).unwrap();
 }
 
-/// In the leases' own file the highest token is known; elsewhere the clock keeps out what would close the resource.
+/// In the leases' own file the highest token is known; elsewhere the clock keeps out what would close the
+/// resource.
 #[tokio::test]
 async fn a_token_from_the_future_is_refused() {
     let scratch = Scratch::new();
@@ -295,7 +296,8 @@ async fn refusals_that_could_not_be_noted_are_noted_later() {
     }
 }
 
-/// A stale writer that tries without end writes about once a second, and the rightful one is never told "busy".
+/// A stale writer that tries without end writes about once a second, and the rightful one is never told
+/// "busy".
 #[tokio::test]
 async fn a_stale_writer_costs_the_winner_nothing() {
     let scratch = Scratch::new();

@@ -18,7 +18,8 @@ fn as_a_child() {
     println!("all is as promised");
 }
 
-/// A network file system is refused in the same place, trusted or not: which of them are is told by their numbers.
+/// A network file system is refused in the same place, trusted or not: which of them are is told by their
+/// numbers.
 #[test]
 fn a_fence_on_a_file_system_that_a_program_serves_is_refused_unless_it_is_trusted() {
     let scratch = Scratch::new();

@@ -26,7 +26,8 @@ fn many_that_open_a_new_file_at_once_all_find_it_theirs() {
     }
 }
 
-/// Whoever finds the file locked for two seconds, as on a machine that stands still, may try again; nobody is told so sooner.
+/// Whoever finds the file locked for two seconds, as on a machine that stands still, may try again; nobody is
+/// told so sooner.
 fn open_while_it_is_busy(file: &Path) -> Result<(), StoreError> {
     let began = Instant::now();
     loop {

@@ -52,7 +52,8 @@ fn assert_says_who(error: &StoreError, scratch: &Scratch) {
     }
 }
 
-/// How often a thread serves others, at least, in one wait of two seconds; and how often such a wait is begun.
+/// How often a thread serves others, at least, in one wait of two seconds; and how often such a wait is
+/// begun.
 const SERVED_LEAST: u32 = 20;
 const WAITS_MAX: usize = 5;
 

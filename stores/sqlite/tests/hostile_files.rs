@@ -54,8 +54,8 @@ fn a_newer_schema_is_refused_with_its_number() {
     );
 }
 
-/// As migration tools count their steps: who has the file open goes on, and nobody can follow. Nobody who reads the way out
-/// upgrades, or restarts what still works.
+/// As migration tools count their steps: who has the file open goes on, and nobody can follow. Nobody who
+/// reads the way out upgrades, or restarts what still works.
 #[tokio::test]
 async fn a_number_that_another_program_has_set_is_told_with_the_way_back() {
     for number in [7, 0, -1] {
@@ -184,7 +184,8 @@ async fn a_file_that_was_replaced_is_followed() {
     );
 }
 
-/// Removals with a pause of up to a tenth of a second, and with one of up to a second where no opening is that fast.
+/// Removals with a pause of up to a tenth of a second, and with one of up to a second where no opening is
+/// that fast.
 const ROUNDS: u64 = 60;
 const ROUNDS_MAX: u64 = 200;
 

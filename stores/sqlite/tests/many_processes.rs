@@ -133,7 +133,8 @@ fn killed_at_random_no_token_repeats_and_no_two_hold_at_once() {
     let began = Instant::now();
     let mut kills = 0_usize;
     while began.elapsed() < CONTEST || (is_short() && began.elapsed() < PATIENCE) {
-        // As random as the scheduler: which instruction a kill hits is what matters. Where a process takes long to start, it comes to ask.
+        // As random as the scheduler: which instruction a kill hits is what matters. Where a process takes
+        // long to start, it comes to ask.
         let grows = if began.elapsed() < CONTEST {
             0
         } else {
@@ -207,7 +208,8 @@ fn processes_that_all_write_get_about_even_shares() {
     assert!(contests.len() < CONTESTS_MAX, "somebody starves: {contests:?}");
 }
 
-/// How often each of the processes has had the lock in five seconds, which begin when all have opened the file.
+/// How often each of the processes has had the lock in five seconds, which begin when all have opened the
+/// file.
 fn shares(scratch: &Scratch, contest: usize) -> Vec<u64> {
     let start = scratch.file().with_extension(format!("contest-{contest}"));
     let processes: Vec<Process> = (0..PROCESSES)

@@ -1,4 +1,5 @@
-//! Somebody moves a file away that is in use, and puts another in its place: who has it open writes where nobody reads.
+//! Somebody moves a file away that is in use, and puts another in its place: who has it open writes where
+//! nobody reads.
 
 use crate::common::child::{in_role, role};
 use crate::common::{PATIENCE, Scratch};
@@ -9,7 +10,8 @@ use tenure_core::{Fault, Fence, FenceError, FencingToken, LeaseName, Leases, Res
 use tenure_sqlite::SqliteFence;
 use tenure_testkit::Process;
 
-/// How a backup comes into the place of a file that is in use, in a shell: with which journal nobody is told of it.
+/// How a backup comes into the place of a file that is in use, in a shell: with which journal nobody is told
+/// of it.
 const RESTORES: [(&str, &str); 3] = [
     ("WAL", "mv data old && mkdir data && cp backup data/data.db"),
     ("WAL", "mkdir old && mv data/* old && cp backup data/data.db"),

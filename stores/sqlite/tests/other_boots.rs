@@ -146,8 +146,8 @@ async fn a_record_from_the_future_of_our_clock_is_watched_like_another_boots() {
     );
 }
 
-/// A queue looks at the places of its candidates and never asks for another's: after a power cut it would wait for ever for
-/// one that was held then.
+/// A queue looks at the places of its candidates and never asks for another's: after a power cut it would
+/// wait for ever for one that was held then.
 #[tokio::test]
 async fn a_record_of_another_boot_that_is_only_looked_at_expires() {
     let scratch = Scratch::new();
@@ -175,7 +175,8 @@ async fn a_record_of_another_boot_that_is_only_looked_at_expires() {
     assert!(began.elapsed() >= Duration::from_millis(400));
 }
 
-/// Whoever looks gets an answer while another process writes, and what could not be noted then is noted later.
+/// Whoever looks gets an answer while another process writes, and what could not be noted then is noted
+/// later.
 #[tokio::test]
 async fn a_record_of_another_boot_is_shown_also_while_its_sighting_cannot_be_noted() {
     let scratch = Scratch::new();

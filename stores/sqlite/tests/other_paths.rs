@@ -1,4 +1,5 @@
-//! One file that is reached by several paths. SQLite's log lies beside the path, so by each of them another one would lead.
+//! One file that is reached by several paths. SQLite's log lies beside the path, so by each of them another
+//! one would lead.
 
 use crate::common::child::{played_after, role};
 use crate::common::{Asker, Scratch, grant, held, name};
@@ -132,7 +133,8 @@ async fn a_holder_whose_file_gets_a_second_name_is_told_at_its_next_call() {
     );
 }
 
-/// As a deployment switches `current` from one release to the next: whoever starts then elects in the other one's file.
+/// As a deployment switches `current` from one release to the next: whoever starts then elects in the other
+/// one's file.
 #[tokio::test]
 async fn a_holder_whose_link_leads_to_another_file_is_told_at_its_next_call() {
     let scratch = Scratch::new();
@@ -245,7 +247,8 @@ async fn mounted_over(file: &Path) {
         matches!(&renewed[..], [Ok(Renewed::Extended { .. })]),
         "{renewed:?}"
     );
-    // The same file over itself: whoever has it open shares its log with everybody, whoever opens it now might not.
+    // The same file over itself: whoever has it open shares its log with everybody, whoever opens it now
+    // might not.
     mount_over(file, file);
     let renewed = store.renew(&[asker.renew("job", first.token)]).await;
     assert!(

@@ -87,8 +87,8 @@ fn opened_unprivileged(scratch: &Scratch, file: &Path) -> String {
 
 fn played_unprivileged(scratch: &Scratch, role: &str, file: &Path) -> String {
     let program = scratch.directory().join("opener");
-    // By a program: what this process has open for writing, a child that another test starts has open, too, and then the copy
-    // cannot be run.
+    // By a program: what this process has open for writing, a child that another test starts has open, too,
+    // and then the copy cannot be run.
     let copied = Command::new("cp")
         .arg(std::env::current_exe().unwrap())
         .arg(&program)
@@ -227,8 +227,8 @@ fn a_directory_that_takes_no_new_files_is_told() {
     assert!(said.contains("place"), "{said}");
 }
 
-/// As by `sudo tenure doctor` before the service has started: the wake file stays root's where only the database is given to
-/// the service.
+/// As by `sudo tenure doctor` before the service has started: the wake file stays root's where only the
+/// database is given to the service.
 #[test]
 fn a_wake_file_that_may_only_be_read_wakes_all_the_same() {
     let scratch = Scratch::new();
@@ -306,8 +306,8 @@ async fn a_symbolic_link_leads_to_the_same_store() {
     let _held = crate::common::held(&linked, &Asker::new("second"), "job").await;
 }
 
-/// Else the link's own file system would be judged, and what lies beside the file would lie beside the link, where nobody
-/// looks who comes by the file's own path.
+/// Else the link's own file system would be judged, and what lies beside the file would lie beside the link,
+/// where nobody looks who comes by the file's own path.
 #[test]
 fn a_symbolic_link_to_a_file_that_is_not_made_yet_leads_to_its_place() {
     let scratch = Scratch::new();

@@ -1,4 +1,5 @@
-//! Cleaning up after days, which only records that are made to look old have seen; the rest is in the conformance suite.
+//! Cleaning up after days, which only records that are made to look old have seen; the rest is in the
+//! conformance suite.
 
 use crate::common::{Asker, Scratch, grant, name};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Somebody removes the log of a file that is in use, or its index: two that have it open no longer see each other.
+//! Somebody removes the log of a file that is in use, or its index: two that have it open no longer see each
+//! other.
 //!
 //! Within a process SQLite shares the index, so the other one is a process of its own.
 
@@ -139,7 +140,8 @@ async fn a_holder_the_index_of_whose_log_was_removed_is_seen_by_whoever_comes() 
     );
 }
 
-/// Closing a file, SQLite writes the log that it has open into the database, and removes the one that stands at the path.
+/// Closing a file, SQLite writes the log that it has open into the database, and removes the one that stands
+/// at the path.
 #[tokio::test]
 async fn who_closes_a_file_whose_log_was_removed_leaves_in_it_what_others_have_written() {
     for closes in ["store", "watch", "fence"] {
@@ -192,7 +194,8 @@ async fn idle_handles_watches_and_fences_of_a_process_keep_no_removed_log() {
         remove(&scratch, removal);
         let (_other, said) = other(&scratch, "asker", "outcome");
         let renewed = store.renew(&[asker.renew("job", token)]).await;
-        // By the log that the other process has: what was elected before is in it, or was lost with the one before.
+        // By the log that the other process has: what was elected before is in it, or was lost with the one
+        // before.
         let is_as_the_other_said = match &renewed[..] {
             [Ok(Renewed::Lost(Some(_)))] => said.contains("granted"),
             [Ok(Renewed::Extended { .. })] => said.contains("held first"),
@@ -287,7 +290,8 @@ async fn a_fence_whose_log_was_removed_admits_no_term_that_a_later_one_has_follo
         let claimed = fence.claim(&ledger(), &term(8)).await;
         assert!(claimed.is_err(), "{removal:?}: {said}, {refused}, {claimed:?}");
         fence.check(&ledger(), &term(7)).await.unwrap_err();
-        // The later term's process has closed the file: this one is the last, and must leave in it what it finds.
+        // The later term's process has closed the file: this one is the last, and must leave in it what it
+        // finds.
         connection.close().unwrap();
         let mut connection = scratch.raw();
         let refused = fence.claim(&ledger(), &term(8)).await.unwrap_err();

@@ -68,7 +68,8 @@ fn a_token_that_does_not_reach_the_disk_is_not_granted() {
     }
 }
 
-/// The thread that asks has a disk that fails, and the one of the store does not: so which of them has waited shows.
+/// The thread that asks has a disk that fails, and the one of the store does not: so which of them has waited
+/// shows.
 #[test]
 fn who_may_have_a_term_to_renew_does_not_wait_for_the_disk() {
     let scratch = Scratch::new();

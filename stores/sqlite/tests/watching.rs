@@ -58,10 +58,11 @@ const CHANGES: usize = 15;
 /// Such a series is made again where the machine was too slow to tell.
 const SERIES_MAX: usize = 5;
 
-/// That most changes of one series were told by the file notification: `series` answers how long each took to be told.
+/// That most changes of one series were told by the file notification: `series` answers how long each took to
+/// be told.
 ///
-/// Without it a watch would still tell, by its check once a second: each change of each series nearly a second late, as what was told
-/// before it was told by the check before.
+/// Without it a watch would still tell, by its check once a second: each change of each series nearly a
+/// second late, as what was told before it was told by the check before.
 async fn told_by_notification(mut series: impl AsyncFnMut() -> Vec<Duration>) {
     let mut all = Vec::new();
     for _ in 0..SERIES_MAX {

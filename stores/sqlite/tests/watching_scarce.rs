@@ -1,4 +1,5 @@
-//! Being woken where the system has no inotify instance left, or no descriptor: by polling, until there is one.
+//! Being woken where the system has no inotify instance left, or no descriptor: by polling, until there is
+//! one.
 
 use crate::common::child::{NAMESPACES_NEEDED, in_role_after, role};
 use crate::common::{Asker, PATIENCE, Scratch, grant, name};
@@ -146,7 +147,8 @@ fn all_watches_of_a_handle_are_woken_by_one_inotify_instance() {
     drop(watcher(one, role, &scratch, "idle: yes"));
 }
 
-/// One moment without a free instance must not have a process look a hundred times a second for as long as it lives.
+/// One moment without a free instance must not have a process look a hundred times a second for as long as it
+/// lives.
 #[test]
 fn a_watch_that_polls_is_begun_anew_once_the_kernel_can_be_asked() {
     let (scratch, role) = (Scratch::new(), "watcher that gets inotify later");

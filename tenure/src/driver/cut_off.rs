@@ -1,7 +1,8 @@
 //! Terms of this process that were cut off, and that the store still holds for it.
 //!
-//! Whoever comes next in this process takes the lease from such a term as from one that was handed on: to the store it is a later
-//! attempt of the same holder, which gave the term before up. Whether its work had ended, only this process knows.
+//! Whoever comes next in this process takes the lease from such a term as from one that was handed on: to the
+//! store it is a later attempt of the same holder, which gave the term before up. Whether its work had ended,
+//! only this process knows.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -47,7 +48,8 @@ impl CutOff {
     }
 }
 
-/// Whether belief ended under the work, while the record may still be the term's. In any other case the store tells how it ended.
+/// Whether belief ended under the work, while the record may still be the term's. In any other case the store
+/// tells how it ended.
 fn is_cut_off(cause: &Cause) -> bool {
     match cause {
         Cause::Deadline(_) | Cause::NoProgress(_) | Cause::MaxHold(_) => true,

@@ -127,7 +127,8 @@ impl Driver {
         if self.places.get_mut(name).is_some_and(is_waited_for) {
             self.watches.wait_for(name);
         } else {
-            // Nobody here wants it any more. Whoever has left says so later, and then there is no place to be found.
+            // Nobody here wants it any more. Whoever has left says so later, and then there is no place to be
+            // found.
             self.rest(name);
             self.tidy(name);
             self.next.push_back(Command::Withdraw { name: name.clone() });
@@ -153,8 +154,8 @@ impl Driver {
         }
     }
 
-    /// Whether the store itself has answered an attempt. A look that finds no other application's lease is half of one, and the
-    /// other half may never be answered.
+    /// Whether the store itself has answered an attempt. A look that finds no other application's lease is
+    /// half of one, and the other half may never be answered.
     pub(super) fn is_attempt_answered(&self, sent: &Sent) -> bool {
         let error = match (&sent.asker, &sent.reply) {
             (Asker::Engine(_), Some(Reply::Acquired(Ok(_)))) => return true,
@@ -184,7 +185,8 @@ impl Driver {
         self.answered_at.after(self.attempt_max()) > now
     }
 
-    /// What stands between a lease and those who wait for it here: where it is one of this process, nothing that is told.
+    /// What stands between a lease and those who wait for it here: where it is one of this process, nothing
+    /// that is told.
     pub(super) fn obstacle(&self, name: &LeaseName) -> Option<Obstacle> {
         let place = self.places.get(name).filter(|place| place.is_waited_for())?;
         let silent = || {
@@ -195,9 +197,9 @@ impl Driver {
         met.or_else(|| self.is_silent_on(place, clock::now()).then(silent))
     }
 
-    /// Whether the store has left attempts for these unanswered. While somebody here held the lease it was not asked, and so has
-    /// answered nothing: half of a request's time must be over since. Not all of it, as whoever waits for just that long has come
-    /// before its attempt.
+    /// Whether the store has left attempts for these unanswered. While somebody here held the lease it was
+    /// not asked, and so has answered nothing: half of a request's time must be over since. Not all of it, as
+    /// whoever waits for just that long has come before its attempt.
     fn is_silent_on(&self, place: &Place, now: Moment) -> bool {
         let asked_for = self.plan.timing.request_timeout() / 2;
         let is_asked = place
@@ -206,8 +208,8 @@ impl Driver {
         is_asked && !self.is_answered(now)
     }
 
-    /// Whoever came for one look does not wait for a release that the store does not answer, nor for others' attempts while it
-    /// answers none.
+    /// Whoever came for one look does not wait for a release that the store does not answer, nor for others'
+    /// attempts while it answers none.
     pub(super) fn end_late_looks(&mut self) {
         let now = clock::now();
         let answers = self.is_answered(now);

@@ -5,8 +5,8 @@ use tenure_core::LeaseName;
 
 /// First attempts that a driver sends at once; the others wait for an answer.
 ///
-/// A process may want a thousand locks in one moment. Sent all at once, the last requests would be given up before
-/// the store comes to them, and be sent again, for ever.
+/// A process may want a thousand locks in one moment. Sent all at once, the last requests would be given up
+/// before the store comes to them, and be sent again, for ever.
 const FIRST_ATTEMPTS_MAX: usize = 32;
 
 /// Campaigns that are about to begin.
@@ -15,8 +15,8 @@ pub(super) struct FirstAttempts {
     under_way: BTreeSet<LeaseName>,
     /// In the order in which they came.
     held_back: BTreeMap<u64, LeaseName>,
-    /// What comes before them may take a ttl, as what of the engine's is still to be released or found first, or a pause: they keep
-    /// nobody else waiting.
+    /// What comes before them may take a ttl, as what of the engine's is still to be released or found first,
+    /// or a pause: they keep nobody else waiting.
     parked: BTreeMap<LeaseName, u64>,
     places: BTreeMap<LeaseName, u64>,
     next: u64,
@@ -34,7 +34,8 @@ pub(super) enum Readiness {
 /// The next of those that are about to begin.
 pub(super) enum Next {
     Begin(LeaseName),
-    /// It waits aside until it is [called](FirstAttempts::call); by its number it can be told from a later one.
+    /// It waits aside until it is [called](FirstAttempts::call); by its number it can be told from a later
+    /// one.
     Parked(LeaseName, u64),
 }
 

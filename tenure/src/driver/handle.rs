@@ -6,7 +6,8 @@ use crate::sync::mpsc;
 use std::sync::Arc;
 use tokio::sync::mpsc::error::SendError;
 
-/// A way to a driver. When the last is gone, the driver leaves as if told to. One pointer: a hundred thousand terms have one each.
+/// A way to a driver. When the last is gone, the driver leaves as if told to. One pointer: a hundred thousand
+/// terms have one each.
 #[derive(Clone)]
 pub(crate) struct DriverHandle(Arc<Way>);
 
@@ -30,7 +31,8 @@ impl DriverHandle {
         self.0.messages.send(message).map_err(|SendError(_)| Gone)
     }
 
-    /// Says something to whose answer somebody here looks forward: what can be done at once is done before this returns.
+    /// Says something to whose answer somebody here looks forward: what can be done at once is done before
+    /// this returns.
     pub(crate) fn ask(&self, message: Message) -> Result<(), Gone> {
         match &self.0.helm {
             Some(helm) => helm.step_with(|| self.tell(message)),

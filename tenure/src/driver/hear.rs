@@ -1,5 +1,5 @@
-//! What a driver hears next. Of messages there may always be one more, where many ask for other leases of the same manager, and of
-//! watches, where others do: what else is there has its turn after each.
+//! What a driver hears next. Of messages there may always be one more, where many ask for other leases of the
+//! same manager, and of watches, where others do: what else is there has its turn after each.
 
 use super::requests::{Asker, Sent};
 use super::{Driver, Message};

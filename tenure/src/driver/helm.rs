@@ -1,7 +1,8 @@
 //! Who takes the driver's steps: its thread, or whoever asks it for something and finds nobody at it.
 //!
-//! A store that is a file answers within the call. To wake a thread for that, and to be woken by it, would take as long
-//! again; so whoever asks takes the next step where they are, and the thread those that nobody asks for.
+//! A store that is a file answers within the call. To wake a thread for that, and to be woken by it, would
+//! take as long again; so whoever asks takes the next step where they are, and the thread those that nobody
+//! asks for.
 
 use crate::clock;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Surroundings};
@@ -12,18 +13,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// Longest step that whoever asks is to take: beside a longer one the way to the thread costs little, and they may have other
-/// things to do.
+/// Longest step that whoever asks is to take: beside a longer one the way to the thread costs little, and
+/// they may have other things to do.
 const STEP_MAX: Duration = Duration::from_millis(1);
 
-/// How many are left to the thread after a longer one: one at first, and with each further one four times as many, up to this.
+/// How many are left to the thread after a longer one: one at first, and with each further one four times as
+/// many, up to this.
 const LEFT_MAX: u64 = 64;
 
 /// How often whoever asks looks again, if something has happened meanwhile.
 const LOOKS_MAX: usize = 4;
 
-/// Of how many things that have happened whoever asks takes care: what they ask for and its answer are two. As long as others
-/// ask meanwhile there is always one more, and they would drive for all.
+/// Of how many things that have happened whoever asks takes care: what they ask for and its answer are two.
+/// As long as others ask meanwhile there is always one more, and they would drive for all.
 const HAPPENINGS_MAX: u64 = 8;
 
 pub(super) type Driving = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -39,7 +41,8 @@ pub(super) struct Helm {
     allowance: Allowance,
 }
 
-/// Of how many things that have happened the driver may still take care in this step. The thread's steps have no bound.
+/// Of how many things that have happened the driver may still take care in this step. The thread's steps have
+/// no bound.
 #[derive(Clone)]
 pub(super) struct Allowance(Arc<AtomicU64>);
 

@@ -1,4 +1,5 @@
-//! Durations as the log has them: plain numbers, which a collector compares and adds, under names that end with `_ms`.
+//! Durations as the log has them: plain numbers, which a collector compares and adds, under names that end
+//! with `_ms`.
 
 use std::time::Duration;
 

@@ -59,7 +59,8 @@ pub(crate) struct Won {
 }
 
 impl Won {
-    /// Takes it up. `None` if that comes so late that it is over, or was given back: its winner has to campaign again.
+    /// Takes it up. `None` if that comes so late that it is over, or was given back: its winner has to
+    /// campaign again.
     pub(crate) fn take_up(self) -> Option<Self> {
         let term = self.held.term();
         let is_had = term.settle() && term.authority() != Authority::None;
@@ -132,7 +133,8 @@ pub(crate) enum Message {
     Progress {
         name: LeaseName,
     },
-    /// Tell what stands between a lease and those who wait for it here; `None` where that is one of this process, or not known.
+    /// Tell what stands between a lease and those who wait for it here; `None` where that is one of this
+    /// process, or not known.
     Obstacle {
         name: LeaseName,
         told: oneshot::Sender<Option<Obstacle>>,
@@ -141,7 +143,8 @@ pub(crate) enum Message {
     Hear {
         heard: oneshot::Sender<()>,
     },
-    /// Leave: end every campaign; answer, if asked to, when nothing is held any more but by handles that live.
+    /// Leave: end every campaign; answer, if asked to, when nothing is held any more but by handles that
+    /// live.
     Close {
         closed: Option<blocking::Sender<()>>,
     },

@@ -127,7 +127,8 @@ impl Driver {
         self.plan.progress_within.or(waiting)
     }
 
-    /// The campaign that is withdrawn may be another than the one that waits, which came after it or kept it out.
+    /// The campaign that is withdrawn may be another than the one that waits, which came after it or kept it
+    /// out.
     fn withdraw(&mut self, name: LeaseName) {
         let Some(place) = self.places.get_mut(&name) else {
             return;
@@ -191,7 +192,8 @@ impl Driver {
         self.beat_at.get_or_insert(soon);
     }
 
-    /// Lets the handles go whose work has ended without a word. The last one of a term says that it has ended.
+    /// Lets the handles go whose work has ended without a word. The last one of a term says that it has
+    /// ended.
     fn end_what_is_bound(&mut self) {
         let places = &self.places;
         self.bound.retain(|bound| {

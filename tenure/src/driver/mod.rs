@@ -1,9 +1,9 @@
 //! What drives an engine: it sleeps, asks the store, and passes on what happens.
 //!
 //! One driver serves every lease that its owner wants: an election has one, a lock manager up to a hundred
-//! thousand. It runs on the thread of its store's requests, or on one of its own where the store has none, so that user
-//! code that blocks every worker of its runtime cannot starve renewals. On one of its own, whoever asks for something may take
-//! its next step (see `helm`); renewals are never among what they take.
+//! thousand. It runs on the thread of its store's requests, or on one of its own where the store has none, so
+//! that user code that blocks every worker of its runtime cannot starve renewals. On one of its own, whoever
+//! asks for something may take its next step (see `helm`); renewals are never among what they take.
 
 mod caught;
 mod cut_off;
@@ -73,11 +73,12 @@ pub(crate) const EVENTS_KEPT: usize = 256;
 /// job that is not contended needs no watch, and ending one costs some 20 ms where the kernel keeps it.
 const WATCH_TERM_AFTER: Duration = Duration::from_millis(250);
 
-/// How long who waits for a driver's end waits for terms: a task that was aborted lets go of its handle on another thread, a moment later.
+/// How long who waits for a driver's end waits for terms: a task that was aborted lets go of its handle on
+/// another thread, a moment later.
 const TERMS_AWAITED: Duration = Duration::from_millis(50);
 
-/// Starts it: on the thread of the store's requests, so that none of them needs another thread to be woken, or on one of
-/// its own, beside which whoever asks [may drive](Helm).
+/// Starts it: on the thread of the store's requests, so that none of them needs another thread to be woken,
+/// or on one of its own, beside which whoever asks [may drive](Helm).
 pub(crate) fn start(plan: Plan, events: broadcast::Sender<Event>) -> io::Result<DriverHandle> {
     let (sender, messages) = mpsc::unbounded_channel();
     let (store, thread) = (plan.store.clone(), format!("tenure {}", plan.label));
@@ -108,8 +109,8 @@ struct Driver {
     late_looks: VecDeque<LateLook>,
     /// When the store itself answered an attempt last, whatever it said.
     answered_at: Moment,
-    /// Campaigns that are [put off](FirstAttempts), by when they are called again: others are let have the lease first, or a look
-    /// at it has failed.
+    /// Campaigns that are [put off](FirstAttempts), by when they are called again: others are let have the
+    /// lease first, or a look at it has failed.
     pauses: BTreeSet<(Moment, LeaseName)>,
     /// Terms that their winners have not taken up yet.
     offers: Offers,
@@ -119,8 +120,8 @@ struct Driver {
     progress: Progress,
     /// Handles that go with something that does not say so.
     bound: Vec<Bound>,
-    /// When to look at what nobody tells: what is bound, watches that nobody needs, and whether anything is asked of a store that
-    /// could not be reached.
+    /// When to look at what nobody tells: what is bound, watches that nobody needs, and whether anything is
+    /// asked of a store that could not be reached.
     beat_at: Option<Moment>,
     /// What the events of a step call for, when they have all been told.
     next: VecDeque<Command>,
@@ -209,7 +210,8 @@ impl Driver {
                     self.step(Input::Tick);
                 }
             }
-            // What is left then lives by its handles, and whoever waits may have them: it would wait for itself.
+            // What is left then lives by its handles, and whoever waits may have them: it would wait for
+            // itself.
             if self.terms_awaited_until.is_none() && self.engine.is_idle_but_for_terms() {
                 self.answer_closed();
             }
@@ -317,8 +319,8 @@ impl Driver {
 
     /// Lets every thread see what the engine believes of a term from now on.
     ///
-    /// Somebody may see the deadline pass while an answer that came in time is taken in. Then it came too late
-    /// after all, and the engine is told so: authority that was seen to be gone never comes back.
+    /// Somebody may see the deadline pass while an answer that came in time is taken in. Then it came too
+    /// late after all, and the engine is told so: authority that was seen to be gone never comes back.
     fn publish(&mut self, name: &LeaseName) {
         let Some(term) = self.places.get(name).and_then(|place| place.term.as_ref()) else {
             return;

@@ -1,7 +1,8 @@
 //! Terms that were won, and that nobody has taken up yet.
 //!
-//! Whoever campaigns is told by its future, and a future that nobody polls takes nothing up: the lease would be renewed, for
-//! nobody, for as long as that future exists. So what was not taken up within one ttl is given back.
+//! Whoever campaigns is told by its future, and a future that nobody polls takes nothing up: the lease would
+//! be renewed, for nobody, for as long as that future exists. So what was not taken up within one ttl is
+//! given back.
 
 use super::milliseconds;
 use crate::term::SharedTerm;

@@ -1,4 +1,5 @@
-//! Whether a lease is another application's: asked before it is taken, for whoever takes it has it from then on.
+//! Whether a lease is another application's: asked before it is taken, for whoever takes it has it from then
+//! on.
 
 use super::jitter::jitter;
 use super::place::Place;
@@ -39,8 +40,8 @@ impl Driver {
         self.follow();
     }
 
-    /// As an attempt that failed: only an error that a person must mend ends the campaign, and after others it is made again, ever
-    /// more seldom.
+    /// As an attempt that failed: only an error that a person must mend ends the campaign, and after others
+    /// it is made again, ever more seldom.
     fn look_failed(&mut self, name: LeaseName, error: StoreError) {
         if error.fault.is_final() {
             return self.tell(Event::CampaignEnded { name, error });

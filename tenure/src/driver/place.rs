@@ -28,7 +28,8 @@ struct Crowd {
     waiting: VecDeque<Waiting>,
     /// What the last attempt for them has met.
     obstacle: Option<Box<Obstacle>>,
-    /// From when on attempts may be made for them: before, somebody here held it, or let others have it first.
+    /// From when on attempts may be made for them: before, somebody here held it, or let others have it
+    /// first.
     attempted_from: Moment,
     /// To hear what became of a term that they have ended.
     departing: Vec<Departing>,

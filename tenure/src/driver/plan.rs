@@ -17,8 +17,8 @@ pub(crate) struct Plan {
     pub(crate) note: Note,
     pub(crate) progress_within: Option<Duration>,
     pub(crate) watching: Watching,
-    /// Whether those of this process who have had a lease one after another let others go first, now and then: where nothing else
-    /// says whose turn it is.
+    /// Whether those of this process who have had a lease one after another let others go first, now and
+    /// then: where nothing else says whose turn it is.
     pub(crate) stands_back: bool,
     /// Whose records it takes; `None` for anybody's.
     pub(crate) tag: Option<OwnerTag>,
@@ -78,8 +78,8 @@ pub(crate) struct BackOff {
 }
 
 impl BackOff {
-    /// Each twice as long as the one before, up to the longest, however long somebody wants to be left alone; and each with a
-    /// jitter of its own.
+    /// Each twice as long as the one before, up to the longest, however long somebody wants to be left alone;
+    /// and each with a jitter of its own.
     pub(crate) fn pauses(self) -> impl Iterator<Item = Duration> {
         std::iter::successors(Some(self.base), |pause| Some(pause.saturating_mul(2)))
             .map(move |pause| pause.min(self.pause_max).saturating_add(jitter(self.jitter_max)))

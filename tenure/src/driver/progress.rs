@@ -1,7 +1,9 @@
-//! Terms whose work reports progress: looked at by the driver before they can be stuck, and not at each of its steps.
+//! Terms whose work reports progress: looked at by the driver before they can be stuck, and not at each of
+//! its steps.
 //!
-//! There may be ten thousand, as every place in a queue is one. Each is looked at when half of the time is over within which its
-//! work is to report: where it has reported since, half of that later again; where it has not, it says so itself when it does.
+//! There may be ten thousand, as every place in a queue is one. Each is looked at when half of the time is
+//! over within which its work is to report: where it has reported since, half of that later again; where it
+//! has not, it says so itself when it does.
 
 use crate::clock;
 use crate::term::{SharedTerm, for_good};

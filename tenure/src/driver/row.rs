@@ -3,17 +3,19 @@
 use std::time::Duration;
 use tenure_core::{FencingToken, Moment, WatchSource};
 
-/// How often in a row a lease is handed on within a process, whatever time that takes, before it is released, so that other
-/// processes, which only a release wakes, get to try: eight hand-overs of nine cost one request instead of two.
+/// How often in a row a lease is handed on within a process, whatever time that takes, before it is released,
+/// so that other processes, which only a release wakes, get to try: eight hand-overs of nine cost one request
+/// instead of two.
 pub(crate) const HAND_ONS: u32 = 8;
 
-/// For how long it is handed on more often. Where each keeps it for less than a millisecond, waking another process costs as much
-/// as many hand-overs, and letting them go first costs that other less than one that keeps it for long.
+/// For how long it is handed on more often. Where each keeps it for less than a millisecond, waking another
+/// process costs as much as many hand-overs, and letting them go first costs that other less than one that
+/// keeps it for long.
 pub(crate) const HAND_ONS_FOR: Duration = Duration::from_millis(20);
 
-/// How long a process stands back where others are told of a release: they are to be woken, and to ask. Twice the time that the
-/// release took comes to that, and where nobody else has taken the lease the last time, it was too short or nobody wants it: it
-/// is twice as long and half as often then, up to the next two.
+/// How long a process stands back where others are told of a release: they are to be woken, and to ask. Twice
+/// the time that the release took comes to that, and where nobody else has taken the lease the last time, it
+/// was too short or nobody wants it: it is twice as long and half as often then, up to the next two.
 const STAND_BACK_TOLD: Duration = Duration::from_millis(2);
 const STAND_BACK_TOLD_MAX: Duration = Duration::from_millis(16);
 
@@ -84,8 +86,8 @@ impl Row {
         self.rows_left = self.rows_left.saturating_sub(1);
     }
 
-    /// The term was released. Until when whoever waits here is to let others go first, who would hardly ever be faster: they have to
-    /// be told first. `None` where nobody can tell them.
+    /// The term was released. Until when whoever waits here is to let others go first, who would hardly ever
+    /// be faster: they have to be told first. `None` where nobody can tell them.
     pub(super) fn stand_back(
         &mut self,
         token: FencingToken,
@@ -109,8 +111,8 @@ impl Row {
         until.is_some_and(|until| now < until)
     }
 
-    /// A term began here. Where it follows the one that ended the row, nobody else wants the lease, most likely: then the process
-    /// stands back ever more seldom.
+    /// A term began here. Where it follows the one that ended the row, nobody else wants the lease, most
+    /// likely: then the process stands back ever more seldom.
     pub(super) fn begin(&mut self, before: Option<FencingToken>) {
         let Some(over) = self.over.take() else { return };
         self.rows_alone = match before == Some(over.token) {

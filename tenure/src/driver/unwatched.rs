@@ -60,7 +60,8 @@ fn is_away(reply: Option<&Reply>) -> bool {
     }
 }
 
-/// The pauses before a watch that broke is begun anew: each is twice the one before, and ends when the store is seen to answer again.
+/// The pauses before a watch that broke is begun anew: each is twice the one before, and ends when the store
+/// is seen to answer again.
 pub(super) struct Pauses {
     min: Duration,
     next: Duration,

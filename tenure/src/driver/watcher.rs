@@ -25,14 +25,16 @@ pub(super) struct Watcher {
 /// How a lease is watched.
 #[derive(Clone, Debug)]
 pub(super) enum Manner {
-    /// By who waits for it, and by its holder for wishes; from `after` a while on, and not at all where the store cannot.
+    /// By who waits for it, and by its holder for wishes; from `after` a while on, and not at all where the
+    /// store cannot.
     Election {
         after: Duration,
         pause_min: Duration,
         /// Which of the two it is now.
         leads: Arc<AtomicBool>,
     },
-    /// As one of many: what may have been missed concerns this lease, not all. Looked at while it cannot be watched.
+    /// As one of many: what may have been missed concerns this lease, not all. Looked at while it cannot be
+    /// watched.
     OneOfMany(BackOff),
     /// Not watched, but looked at.
     Looking(BackOff),
@@ -51,7 +53,8 @@ impl Watcher {
         spawn(async move {
             select! {
                 biased;
-                // Whatever it waits for, and be it for the next event of a lease to which nothing happens any more.
+                // Whatever it waits for, and be it for the next event of a lease to which nothing happens any
+                // more.
                 _ = ended => {}
                 () = watch(&store, &name, manner, recoveries, &listener) => {}
             }
@@ -60,8 +63,8 @@ impl Watcher {
     }
 }
 
-/// Starts watching one lease or several for somebody who listens alone: the watch ends with the channel. The channel closes where the
-/// store cannot be watched.
+/// Starts watching one lease or several for somebody who listens alone: the watch ends with the channel. The
+/// channel closes where the store cannot be watched.
 pub(crate) fn watch_scope(
     store: &SharedStore,
     scope: Scope,
@@ -76,7 +79,8 @@ pub(crate) fn watch_scope(
     .hints
 }
 
-/// The ends of this lease's terms, also of one that begins anew at once, as whoever stands in a queue must hear; and hints to look again for as long as they cannot be watched: the channel stays open.
+/// The ends of this lease's terms, also of one that begins anew at once, as whoever stands in a queue must
+/// hear; and hints to look again for as long as they cannot be watched: the channel stays open.
 pub(crate) fn watch_ends_or_look(store: &SharedStore, name: LeaseName, back_off: BackOff) -> Listening {
     listen_alone(
         store,
@@ -237,8 +241,8 @@ async fn keep_watching(
     }
 }
 
-/// Whether a watch that lived so long is none that fails again and again, although it told nothing: there may be nothing to tell for
-/// weeks, as of a leader that leads on.
+/// Whether a watch that lived so long is none that fails again and again, although it told nothing: there may
+/// be nothing to tell for weeks, as of a leader that leads on.
 fn was_of_use(lived: Duration) -> bool {
     lived > PAUSE_MAX
 }
@@ -293,9 +297,9 @@ enum Missed<'a> {
     Anything,
     /// A look at this lease at once.
     Change(&'a LeaseName),
-    /// A look at this lease at once, the first time: what was missed then was missed by this process alone. Later gaps are
-    /// those of a connection that all lost together, and who was cut off with others does not ask with them. Who leads by
-    /// then is told of a wish, too.
+    /// A look at this lease at once, the first time: what was missed then was missed by this process alone.
+    /// Later gaps are those of a connection that all lost together, and who was cut off with others does not
+    /// ask with them. Who leads by then is told of a wish, too.
     InElection {
         name: &'a LeaseName,
         at_first: bool,
@@ -342,7 +346,8 @@ impl Missed<'_> {
     }
 }
 
-/// A wish that stands in this lease. An answer that does not come costs nothing: the next renewal tells of the wish.
+/// A wish that stands in this lease. An answer that does not come costs nothing: the next renewal tells of
+/// the wish.
 async fn wish(store: &SharedStore, name: &LeaseName) -> Option<WatchEvent> {
     let answer = caught(async { store.get(name).await }).await;
     let lease = answer?.ok()??;

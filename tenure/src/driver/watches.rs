@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{LeaseName, Moment, Reply, WatchEvent, WatchSource};
 
-/// Watches of one driver at a time; leases beyond are looked at instead. A store has few: MongoDB's driver keeps
-/// a connection busy with each.
+/// Watches of one driver at a time; leases beyond are looked at instead. A store has few: MongoDB's driver
+/// keeps a connection busy with each.
 const WATCHES_MAX: usize = 16;
 
 /// The watches of a driver, and what they say.
@@ -19,7 +19,8 @@ pub(super) struct Watches {
     store: SharedStore,
     watching: Watching,
     retry_every: Duration,
-    /// How long a watch is kept that nobody needs: to end one and to start it again costs more than to keep it.
+    /// How long a watch is kept that nobody needs: to end one and to start it again costs more than to keep
+    /// it.
     idle_max: Duration,
     watched: BTreeMap<LeaseName, Watched>,
     looked_at: BTreeMap<LeaseName, Watcher>,
@@ -57,7 +58,8 @@ impl Watches {
         }
     }
 
-    /// A request of the driver's was answered, or given up: watches that broke are begun anew when the store is seen to answer again.
+    /// A request of the driver's was answered, or given up: watches that broke are begun anew when the store
+    /// is seen to answer again.
     pub(super) fn note(&mut self, reply: Option<&Reply>) {
         self.recoveries.note(reply);
     }
@@ -67,8 +69,8 @@ impl Watches {
         self.heard.recv().await
     }
 
-    /// Somebody waits for this lease. What happens before the watch is in place is not missed: it begins with a
-    /// hint to look again.
+    /// Somebody waits for this lease. What happens before the watch is in place is not missed: it begins with
+    /// a hint to look again.
     pub(super) fn wait_for(&mut self, name: &LeaseName) {
         if let Some(watched) = self.watched.get_mut(name) {
             watched.idle_since = None;
@@ -88,8 +90,8 @@ impl Watches {
         }
     }
 
-    /// A term of this lease began; it is watched from `after` a while on, where wishes are to be heard. Whether that is so here:
-    /// else nobody needs a watch of it.
+    /// A term of this lease began; it is watched from `after` a while on, where wishes are to be heard.
+    /// Whether that is so here: else nobody needs a watch of it.
     pub(super) fn lead(&mut self, name: &LeaseName, after: Duration) -> bool {
         if self.watching != Watching::OneLease {
             return false;

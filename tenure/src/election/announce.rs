@@ -1,6 +1,7 @@
 //! What an operator reads: one line of log for each thing that happens to a lease.
 
-// Where this file is compiled a second time, for the scheduler of tenure/verify, there is no such feature, and no documentation.
+// Where this file is compiled a second time, for the scheduler of tenure/verify, there is no such feature,
+// and no documentation.
 #[cfg(all(test, feature = "metrics"))]
 mod documentation;
 

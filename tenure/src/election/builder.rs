@@ -117,16 +117,16 @@ impl ElectionBuilder {
     }
 
     /// Stops renewals when [`Leadership::progress`](super::Leadership::progress) was not called for this
-    /// long, so that a stuck worker does not lead for ever; the lease then ends within its ttl, if it is not given back before.
-    /// Any duration: the first renewal is a renewal interval after the win, so that a shorter one ends each term, and zero
-    /// lets none be renewed. Default: no such gate.
+    /// long, so that a stuck worker does not lead for ever; the lease then ends within its ttl, if it is not
+    /// given back before. Any duration: the first renewal is a renewal interval after the win, so that a
+    /// shorter one ends each term, and zero lets none be renewed. Default: no such gate.
     pub fn progress_within(mut self, duration: Duration) -> Self {
         self.progress_within = Some(duration);
         self
     }
 
-    /// Tells its metrics with those of all locks, under the label `*`: for one whose name is one of many, as of orders, each of
-    /// which would leave series of its own. Default: under its name.
+    /// Tells its metrics with those of all locks, under the label `*`: for one whose name is one of many, as
+    /// of orders, each of which would leave series of its own. Default: under its name.
     pub fn metrics_with_all_locks(mut self) -> Self {
         self.meter = Meter::of_locks;
         self

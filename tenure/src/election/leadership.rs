@@ -69,8 +69,8 @@ impl Leadership {
         self.0.term().remaining()
     }
 
-    /// When authority ends, unless a renewal extends it, on the clock of [`clock_now`](crate::clock_now). In the past once it is over,
-    /// and not the moment at which it was.
+    /// When authority ends, unless a renewal extends it, on the clock of [`clock_now`](crate::clock_now). In
+    /// the past once it is over, and not the moment at which it was.
     #[must_use]
     pub fn until(&self) -> Moment {
         self.0.term().until()
@@ -79,21 +79,24 @@ impl Leadership {
     /// Returns when the term is over, and why: at once when another holder was seen, at the deadline if the
     /// store does not answer.
     ///
-    /// It has a timer of its own, so it fires at the deadline even if the election's thread is held up; then up to
-    /// 20 ms later, for that thread knows the cause. What must have stopped by then is for [`guard`](Self::guard).
-    /// Needs a tokio runtime with its I/O and time drivers, and while it is awaited one file descriptor for its timer.
-    /// Without one left it fires at the deadline, too, but after the machine has slept up to 250 ms late.
+    /// It has a timer of its own, so it fires at the deadline even if the election's thread is held up; then
+    /// up to 20 ms later, for that thread knows the cause. What must have stopped by then is for
+    /// [`guard`](Self::guard). Needs a tokio runtime with its I/O and time drivers, and while it is awaited
+    /// one file descriptor for its timer. Without one left it fires at the deadline, too, but after the
+    /// machine has slept up to 250 ms late.
     pub async fn lost(&self) -> Loss {
         self.0.lost().await
     }
 
     /// Returns when new work must no longer be begun: when authority is doubtful or gone, for whatever
-    /// reason. A renewal may end the doubt again, unless the term is being ended: ask [`authority`](Self::authority). Needs what [`lost`](Self::lost) needs.
+    /// reason. A renewal may end the doubt again, unless the term is being ended: ask
+    /// [`authority`](Self::authority). Needs what [`lost`](Self::lost) needs.
     pub async fn doubted(&self) {
         self.0.doubted().await;
     }
 
-    /// Returns when the term is over or is to be ended on somebody's wish. Needs what [`lost`](Self::lost) needs.
+    /// Returns when the term is over or is to be ended on somebody's wish. Needs what [`lost`](Self::lost)
+    /// needs.
     pub async fn interrupted(&self) {
         let mut phase = self.0.term().phases();
         select! {
@@ -113,7 +116,8 @@ impl Leadership {
         self.0.term().phases()
     }
 
-    /// Whether the term is being ended: on somebody's wish, or by [`begin_to_step_down`](Self::begin_to_step_down).
+    /// Whether the term is being ended: on somebody's wish, or by
+    /// [`begin_to_step_down`](Self::begin_to_step_down).
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.0.term().phase() == Phase::Ending
@@ -121,9 +125,9 @@ impl Leadership {
 
     /// Runs `work`, and drops it when the term is over: no step of it begins once authority is none.
     ///
-    /// A future is dropped at one of its awaits: what blocks its thread goes on until it returns there. What it has
-    /// spawned (`tokio::spawn`, `spawn_blocking`, a thread) goes on, too, unless it is ended when `work` is dropped.
-    /// Needs what [`lost`](Self::lost) needs.
+    /// A future is dropped at one of its awaits: what blocks its thread goes on until it returns there. What
+    /// it has spawned (`tokio::spawn`, `spawn_blocking`, a thread) goes on, too, unless it is ended when
+    /// `work` is dropped. Needs what [`lost`](Self::lost) needs.
     ///
     /// # Errors
     /// [`Loss`]: `work` was dropped unfinished.
@@ -134,12 +138,13 @@ impl Leadership {
     /// Claims `resource` for this term in its fence: before the term first reads what it will change.
     ///
     /// It waits for as long as this term may act where a transaction of an earlier term keeps the mark
-    /// ([`Fault::Busy`](crate::Fault::Busy)), and logs that: one that a leader has died in is open until the server hears of it
-    /// (on PostgreSQL `idle_in_transaction_session_timeout` bounds that). `tokio::time::timeout` is the way to wait for less.
+    /// ([`Fault::Busy`](crate::Fault::Busy)), and logs that: one that a leader has died in is open until the
+    /// server hears of it (on PostgreSQL `idle_in_transaction_session_timeout` bounds that).
+    /// `tokio::time::timeout` is the way to wait for less.
     ///
     /// # Errors
-    /// [`FenceError::Stale`]: a later term has claimed it, and this one is over, whatever it believes. Else as
-    /// [`Fence::claim`].
+    /// [`FenceError::Stale`]: a later term has claimed it, and this one is over, whatever it believes. Else
+    /// as [`Fence::claim`].
     pub async fn claim(&self, fence: &dyn Fence, resource: &ResourceName) -> Result<Claimed, FenceError> {
         claim(&self.0, fence, resource).await
     }
@@ -159,8 +164,9 @@ impl Leadership {
     /// Ends the term and releases the lease, and says what became of it. Call it when the work has ended.
     ///
     /// Authority is none from this moment, before the release is sent. If the store does not answer, the
-    /// release is repeated until the lease has surely expired, at most for about one ttl; each try that fails is an
-    /// [`Event::ReleaseFailed`](crate::Event::ReleaseFailed). Dropping the future stops the wait, not the release.
+    /// release is repeated until the lease has surely expired, at most for about one ttl; each try that fails
+    /// is an [`Event::ReleaseFailed`](crate::Event::ReleaseFailed). Dropping the future stops the wait, not
+    /// the release.
     pub async fn step_down(self) -> ReleaseOutcome {
         let departed = self.0.leave();
         self.0.outcome(departed.await.ok())

@@ -23,8 +23,9 @@ use tenure_core::{Candidate, Event, Lease, LeaseName, StoreError, Timing};
 ///
 /// One campaign or term at a time. Dropping it withdraws and waits, at most for one request time-out and at
 /// most [`PATIENCE_AT_DROP`], until what was held has been given back; [`close`](Self::close) does so without
-/// blocking. A [`Leadership`] may outlive it: that is waited for for 50 ms, in which a task that was just aborted lets go of its own,
-/// and is renewed until it ends. Await what you have aborted before you drop this at the end of a process.
+/// blocking. A [`Leadership`] may outlive it: that is waited for for 50 ms, in which a task that was just
+/// aborted lets go of its own, and is renewed until it ends. Await what you have aborted before you drop this
+/// at the end of a process.
 pub struct Election {
     plan: About,
     driver: DriverHandle,
@@ -50,12 +51,14 @@ pub const PATIENCE_AT_DROP: Duration = Duration::from_secs(1);
 pub enum CampaignError {
     /// This election campaigns for this lease or leads already; effect on authority: none.
     Busy(LeaseName),
-    /// Somebody else leads, in answer to [`try_campaign`](Election::try_campaign) alone. (Boxed: most errors are smaller.)
+    /// Somebody else leads, in answer to [`try_campaign`](Election::try_campaign) alone. (Boxed: most errors
+    /// are smaller.)
     Held(Box<Lease>),
-    /// An operator must act first: credentials, privileges, a record that cannot be understood. No other failure of the store ends a
-    /// campaign; [`try_campaign`](Election::try_campaign) ends with any.
+    /// An operator must act first: credentials, privileges, a record that cannot be understood. No other
+    /// failure of the store ends a campaign; [`try_campaign`](Election::try_campaign) ends with any.
     Store(StoreError),
-    /// The election was closed, or its thread is gone; effect on authority: gone with it, at the deadline at the latest.
+    /// The election was closed, or its thread is gone; effect on authority: gone with it, at the deadline at
+    /// the latest.
     Stopped(LeaseName),
 }
 
@@ -87,9 +90,9 @@ impl Election {
 
     /// Campaigns until this process leads.
     ///
-    /// Waits as long as it takes: a failing store does not end it. Dropping the future withdraws, and what
-    /// an attempt may have taken unnoticed is found and released. A future that is kept but not polled leads for one ttl
-    /// at most: then the lease is given back, and when it is polled again, it campaigns anew.
+    /// Waits as long as it takes: a failing store does not end it. Dropping the future withdraws, and what an
+    /// attempt may have taken unnoticed is found and released. A future that is kept but not polled leads for
+    /// one ttl at most: then the lease is given back, and when it is polled again, it campaigns anew.
     ///
     /// # Errors
     /// [`CampaignError`].
@@ -103,13 +106,13 @@ impl Election {
 
     /// Leads if nobody does, by one attempt: for a job that is done elsewhere if it is not done here.
     ///
-    /// Waits for one answer of the store's, and at most for its request time-out; where this election has just left a term whose
-    /// release was not answered yet, first for that, as long again at most. Dropping the future is as with
-    /// [`campaign`](Self::campaign).
+    /// Waits for one answer of the store's, and at most for its request time-out; where this election has
+    /// just left a term whose release was not answered yet, first for that, as long again at most. Dropping
+    /// the future is as with [`campaign`](Self::campaign).
     ///
     /// # Errors
-    /// [`CampaignError::Held`]: somebody else leads. [`CampaignError::Store`] also where the store could not be asked: who leads is not
-    /// known. The others as they say.
+    /// [`CampaignError::Held`]: somebody else leads. [`CampaignError::Store`] also where the store could not
+    /// be asked: who leads is not known. The others as they say.
     pub async fn try_campaign(&self) -> Result<Leadership, CampaignError> {
         loop {
             if let Some(won) = self.campaign_by(Queueing::OneLook).await? {
@@ -151,18 +154,19 @@ impl Election {
         }
     }
 
-    /// Campaigns, and runs `work` while this process leads, until `work` has ended by itself: with whatever it answers, also
-    /// an error. For a candidate that is to stand by again after one, call this in a loop.
+    /// Campaigns, and runs `work` while this process leads, until `work` has ended by itself: with whatever
+    /// it answers, also an error. For a candidate that is to stand by again after one, call this in a loop.
     ///
-    /// When the term is lost, or its holder is asked to step down, the future of `work` is dropped, and a
-    /// new campaign begins: no step of it begins once authority is none. What it has spawned (`tokio::spawn`,
-    /// `spawn_blocking`, a thread) goes on, unless it is ended when `work` is dropped. After having been asked to step down, the campaign begins only after one renewal interval, so that
-    /// another candidate gets its turn. The lease is released when `work` has ended or was dropped, and the
-    /// last clone of its [`Leadership`] is gone: a task that keeps one keeps the lease, and this waits for it, unless
+    /// When the term is lost, or its holder is asked to step down, the future of `work` is dropped, and a new
+    /// campaign begins: no step of it begins once authority is none. What it has spawned (`tokio::spawn`,
+    /// `spawn_blocking`, a thread) goes on, unless it is ended when `work` is dropped. After having been
+    /// asked to step down, the campaign begins only after one renewal interval, so that another candidate
+    /// gets its turn. The lease is released when `work` has ended or was dropped, and the last clone of its
+    /// [`Leadership`] is gone: a task that keeps one keeps the lease, and this waits for it, unless
     /// [`progress_within`](ElectionBuilder::progress_within) bounds that.
     ///
-    /// Dropping this future, as at the end of a process, drops `work` and gives the lease back in the background:
-    /// [`close`](Self::close) waits for that.
+    /// Dropping this future, as at the end of a process, drops `work` and gives the lease back in the
+    /// background: [`close`](Self::close) waits for that.
     ///
     /// # Errors
     /// [`CampaignError`].
@@ -184,8 +188,8 @@ impl Election {
             if let Some(leadership) = Arc::into_inner(leadership) {
                 let _ = leadership.step_down().await;
             }
-            // Somebody may still hold a clone: the term lasts until the last of them is gone, and only then may
-            // this election campaign again.
+            // Somebody may still hold a clone: the term lasts until the last of them is gone, and only then
+            // may this election campaign again.
             let _ = phase.wait_for(|phase| matches!(phase, Phase::Over(_))).await;
             if let Some(outcome) = outcome {
                 return Ok(outcome);
@@ -234,9 +238,9 @@ impl Election {
 
     /// Withdraws, and waits until nothing is held any more.
     ///
-    /// A term whose [`Leadership`] still lives goes on; it is not waited for longer than one ttl. Dropping the
-    /// future stops the wait, nothing else. Whoever campaigns after that is told that the election has stopped;
-    /// whoever listens to its [events](Self::events) hears the end of them when it is dropped.
+    /// A term whose [`Leadership`] still lives goes on; it is not waited for longer than one ttl. Dropping
+    /// the future stops the wait, nothing else. Whoever campaigns after that is told that the election has
+    /// stopped; whoever listens to its [events](Self::events) hears the end of them when it is dropped.
     pub async fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         let limit = self.plan.timing.ttl().duration();

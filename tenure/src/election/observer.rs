@@ -43,8 +43,8 @@ struct State {
 }
 
 impl Observer {
-    /// Observes who leads, for whoever is no candidate: it writes nothing, and needs no thread of its own. Where the store tells
-    /// nothing of changes, it looks every 30 s while nobody leads.
+    /// Observes who leads, for whoever is no candidate: it writes nothing, and needs no thread of its own.
+    /// Where the store tells nothing of changes, it looks every 30 s while nobody leads.
     ///
     /// # Errors
     /// [`NameError`]: the name is no name of a lease.

@@ -21,14 +21,16 @@ struct Present {
 }
 
 impl Election {
-    /// Notes every term of this candidacy from now on, for [`History::read`] and `tenure history`: who led, when, and how it
-    /// ended. Spawn it, and at the end drop the last [`Leadership`](crate::Leadership), [`close`](Self::close) or drop the election, and
-    /// await this, or the end of the last term may be missing.
+    /// Notes every term of this candidacy from now on, for [`History::read`] and `tenure history`: who led,
+    /// when, and how it ended. Spawn it, and at the end drop the last [`Leadership`](crate::Leadership),
+    /// [`close`](Self::close) or drop the election, and await this, or the end of the last term may be
+    /// missing.
     ///
-    /// It ends when the election was closed or dropped and its last term is over: not while a [`Leadership`](crate::Leadership) lives,
-    /// whose term goes on, and is renewed, also after [`close`](Self::close). Nothing of the election waits for it. Each term
-    /// costs five requests; one that the store does not take within a second is left out. How the work ended it does not know:
-    /// such a term has no exit code.
+    /// It ends when the election was closed or dropped and its last term is over: not while a
+    /// [`Leadership`](crate::Leadership) lives, whose term goes on, and is renewed, also after
+    /// [`close`](Self::close). Nothing of the election waits for it. Each term costs five requests; one that
+    /// the store does not take within a second is left out. How the work ended it does not know: such a term
+    /// has no exit code.
     pub fn keep_history(&self) -> impl Future<Output = ()> + Send + use<> {
         let (store, driver) = self.driven();
         let history = History::new(self.name().clone(), store);

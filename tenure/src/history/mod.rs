@@ -1,14 +1,15 @@
 //! Who led when, and how it ended: the last terms of a lease, kept beside it.
 //!
-//! Each term has a record of its own, a lease `<name>/terms/<slot>` that nobody waits for: its holder is who led, its note
-//! says the token and how it ended, and the store's clock says when. The oldest record is used again for a new term.
+//! Each term has a record of its own, a lease `<name>/terms/<slot>` that nobody waits for: its holder is who
+//! led, its note says the token and how it ended, and the store's clock says when. The oldest record is used
+//! again for a new term.
 //!
-//! A user's lease may have such a name. What tells the two apart is the note: a record whose note does not say a term as
-//! this module writes it is the user's, and is neither used nor hidden; the history has a term less. A user who takes the
-//! name of a record of a term gets it with a greater token: it is vacant, or expires within the store's shortest ttl.
-//! What is left: a lease whose holder notes the very words of a term is taken for one; and no store writes on condition of
-//! a note, so a lease that is taken and given back for the first time between a look here and the request after it is
-//! used once, until it is taken again.
+//! A user's lease may have such a name. What tells the two apart is the note: a record whose note does not
+//! say a term as this module writes it is the user's, and is neither used nor hidden; the history has a term
+//! less. A user who takes the name of a record of a term gets it with a greater token: it is vacant, or
+//! expires within the store's shortest ttl. What is left: a lease whose holder notes the very words of a term
+//! is taken for one; and no store writes on condition of a note, so a lease that is taken and given back for
+//! the first time between a look here and the request after it is used once, until it is taken again.
 
 mod keep;
 
@@ -42,8 +43,8 @@ const END_CHARACTERS_MAX: usize = 200;
 
 /// The last terms of a lease.
 ///
-/// A help for people, never for decisions: a term whose process was killed or cut off has no word of its end, and a term
-/// may be missing.
+/// A help for people, never for decisions: a term whose process was killed or cut off has no word of its end,
+/// and a term may be missing.
 pub struct History {
     store: SharedStore,
     name: LeaseName,
@@ -137,8 +138,8 @@ impl History {
         Self { name, store }
     }
 
-    /// Whether a lease is such a record, or a place in a queue: Tenure's own, of no use by itself. A user's lease with the
-    /// name of one is not.
+    /// Whether a lease is such a record, or a place in a queue: Tenure's own, of no use by itself. A user's
+    /// lease with the name of one is not.
     #[must_use]
     pub fn is_kept_by_tenure(lease: &Lease) -> bool {
         past_term(lease).is_some() || Standby::read(lease).is_some()
@@ -150,7 +151,8 @@ impl History {
         prefix.contains(TERMS) || prefix.contains(CANDIDATES)
     }
 
-    /// Notes that a term has begun: two requests, and one for each record that cannot be understood, which stays as it is.
+    /// Notes that a term has begun: two requests, and one for each record that cannot be understood, which
+    /// stays as it is.
     ///
     /// # Errors
     /// The store did not note it.
@@ -164,7 +166,8 @@ impl History {
             unread,
             ..
         } = self.records().await?;
-        // Those that were never used first, then the oldest. What stands in a slot that was not read, nobody knows.
+        // Those that were never used first, then the oldest. What stands in a slot that was not read, nobody
+        // knows.
         let slots = (0..TERMS_KEPT).map(|slot| format!("{}{TERMS}{slot:02}", self.name));
         let mut unused: Vec<String> = slots
             .filter(|slot| unread.as_ref().is_none_or(|end| Cursor::behind(slot) <= *end))
@@ -189,7 +192,8 @@ impl History {
             match self.store.acquire(&record).await {
                 Ok(Acquired::Granted(_)) => return Ok(Some(NotedTerm { record, token })),
                 Ok(_) => tried += 1,
-                // Looked at as one that was never used: it is for a person to mend, and the history has a term less.
+                // Looked at as one that was never used: it is for a person to mend, and the history has a
+                // term less.
                 Err(error) if error.fault == Fault::Unreadable => {}
                 Err(error) => return Err(error),
             }
@@ -241,8 +245,8 @@ impl History {
         Ok(terms)
     }
 
-    /// The keys, as the store shows them, of what stands among the records of this history and cannot be understood, or not be told
-    /// now: terms may be missing from what [`read`](Self::read) answers.
+    /// The keys, as the store shows them, of what stands among the records of this history and cannot be
+    /// understood, or not be told now: terms may be missing from what [`read`](Self::read) answers.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -297,8 +301,8 @@ fn note(text: String) -> Note {
     Note::new(text).unwrap_or_default()
 }
 
-/// The term of which this is the record; none if it is a user's lease, whatever its name. Binaries of every version must
-/// write and read the same notes: a record that is not understood is nobody's to use again.
+/// The term of which this is the record; none if it is a user's lease, whatever its name. Binaries of every
+/// version must write and read the same notes: a record that is not understood is nobody's to use again.
 fn past_term(record: &Lease) -> Option<PastTerm> {
     if !has_slot(record.name.as_str()) {
         return None;

@@ -95,8 +95,8 @@ impl Shared {
         })
     }
 
-    /// Takes the lock in this process's turn: by a turn of its own, or behind another of this process in its turn. `None` if it
-    /// was not taken up in time.
+    /// Takes the lock in this process's turn: by a turn of its own, or behind another of this process in its
+    /// turn. `None` if it was not taken up in time.
     async fn acquire_in_turn(
         self: &Arc<Self>,
         name: &LeaseName,
@@ -135,9 +135,9 @@ impl Shared {
         }
     }
 
-    /// Takes a place in a queue by the driver, for as long as it takes. It is held for as long as one waits: the bound on
-    /// how long a lock may be held is none on how long one may wait for it. But who waits must tell of it: a future that is
-    /// not polled any more keeps nobody else waiting.
+    /// Takes a place in a queue by the driver, for as long as it takes. It is held for as long as one waits:
+    /// the bound on how long a lock may be held is none on how long one may wait for it. But who waits must
+    /// tell of it: a future that is not polled any more keeps nobody else waiting.
     pub(super) async fn take_place(&self, place: &LeaseName) -> Result<HeldTerm, LockError> {
         let progress_within = Some(self.timing.lease().ttl().duration());
         loop {

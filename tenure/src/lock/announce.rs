@@ -1,5 +1,5 @@
-//! What an operator reads: losses and trouble as they come; each lock taken and released only on demand, since
-//! there may be thousands a second.
+//! What an operator reads: losses and trouble as they come; each lock taken and released only on demand,
+//! since there may be thousands a second.
 
 use crate::driver::milliseconds;
 use tenure_core::{Cause, Departure, End, Event, Released};

@@ -1,5 +1,5 @@
-//! What an operator reads of a place in a queue: a store that fails and ids that are shared. It is nobody's lock, so that its loss is
-//! none.
+//! What an operator reads of a place in a queue: a store that fails and ids that are shared. It is nobody's
+//! lock, so that its loss is none.
 
 use crate::driver::milliseconds;
 use tenure_core::{Cause, Departure, Event};

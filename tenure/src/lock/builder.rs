@@ -16,8 +16,8 @@ use tenure_core::{CandidateId, NameError, Note, NoteTooLong, Priority};
 /// Locks that a manager holds or waits for at most, unless it is told otherwise.
 pub const LOCKS_MAX: u64 = 100_000;
 
-/// The shortest [`max_hold`](LockManagerBuilder::max_hold), as the shortest ttl: a winner whose lock is over before it wakes
-/// up takes it anew, and would do so for ever.
+/// The shortest [`max_hold`](LockManagerBuilder::max_hold), as the shortest ttl: a winner whose lock is over
+/// before it wakes up takes it anew, and would do so for ever.
 pub const MAX_HOLD_MIN: Duration = Duration::from_millis(100);
 
 /// What a [`LockManager`] is to be.
@@ -77,11 +77,13 @@ impl LockManagerBuilder {
         self
     }
 
-    /// Which application the locks are of: a record that another application holds, or held last, is refused with
-    /// [`LockError::OtherApplication`](super::LockError::OtherApplication). Default: none, and any record is taken.
+    /// Which application the locks are of: a record that another application holds, or held last, is refused
+    /// with [`LockError::OtherApplication`](super::LockError::OtherApplication). Default: none, and any
+    /// record is taken.
     ///
-    /// What stands in the record counts, so it is read before each attempt of somebody who waits behind nobody of this
-    /// manager: one more request. Managers without a tag take any record, and it is theirs from then on.
+    /// What stands in the record counts, so it is read before each attempt of somebody who waits behind
+    /// nobody of this manager: one more request. Managers without a tag take any record, and it is theirs
+    /// from then on.
     pub fn owner_tag(mut self, tag: impl AsRef<str>) -> Self {
         self.tag = Some(OwnerTag::new(tag));
         self
@@ -93,15 +95,16 @@ impl LockManagerBuilder {
         self
     }
 
-    /// What to note in the records for the people who look. Default: nothing. At most 1,024 bytes, no secrets.
+    /// What to note in the records for the people who look. Default: nothing. At most 1,024 bytes, no
+    /// secrets.
     pub fn note(mut self, text: impl Into<String>) -> Self {
         self.note = Note::new(text);
         self
     }
 
-    /// The longest that a lock is held: it ends then and is not extended past it, so that a deadlocked owner does not
-    /// keep it for ever. The store lends it to another at most one ttl later. At least [`MAX_HOLD_MIN`]. Default: no such
-    /// bound.
+    /// The longest that a lock is held: it ends then and is not extended past it, so that a deadlocked owner
+    /// does not keep it for ever. The store lends it to another at most one ttl later. At least
+    /// [`MAX_HOLD_MIN`]. Default: no such bound.
     pub fn max_hold(mut self, duration: Duration) -> Self {
         self.max_hold = Some(duration);
         self
@@ -116,17 +119,17 @@ impl LockManagerBuilder {
     /// Who gets a lock next. Default: [`Fairness::Barging`].
     ///
     /// With [`Fairness::Fair`] the id of this [candidate](Self::candidate) is its place in the queues: no two
-    /// managers that live at once may share it, not in one process either, or the second waits until the first has no place, and warns of
-    /// that in the log. That place has a name of
-    /// 255 bytes at most, too: the lock's, `/candidates/`, the priority and the id.
+    /// managers that live at once may share it, not in one process either, or the second waits until the
+    /// first has no place, and warns of that in the log. That place has a name of 255 bytes at most, too: the
+    /// lock's, `/candidates/`, the priority and the id.
     pub fn fairness(mut self, fairness: Fairness) -> Self {
         self.fairness = fairness;
         self
     }
 
-    /// How much this process is wanted in the queues of fair locks and of [turns](LockManager::turn): whoever has the
-    /// highest priority goes first, and with [`Priority::NEVER`] this process never gets a turn, not by
-    /// [`try_lock`](LockManager::try_lock) either. Default: 1.
+    /// How much this process is wanted in the queues of fair locks and of [turns](LockManager::turn): whoever
+    /// has the highest priority goes first, and with [`Priority::NEVER`] this process never gets a turn, not
+    /// by [`try_lock`](LockManager::try_lock) either. Default: 1.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
@@ -138,7 +141,8 @@ impl LockManagerBuilder {
         self
     }
 
-    /// Tells no metrics: for places in a queue before something that tells its own. Default: they are told under the label `*`.
+    /// Tells no metrics: for places in a queue before something that tells its own. Default: they are told
+    /// under the label `*`.
     pub fn without_metrics(mut self) -> Self {
         self.meter = Meter::of_nothing;
         self

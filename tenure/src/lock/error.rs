@@ -21,8 +21,8 @@ pub enum LockError {
         name: LeaseName,
         /// How long it was waited for.
         waited: Duration,
-        /// The other process that held it when it was last seen; `None` where one of this process has it, or others come first in
-        /// the queue.
+        /// The other process that held it when it was last seen; `None` where one of this process has it, or
+        /// others come first in the queue.
         held_by: Option<Box<Lease>>,
     },
     /// The same owner holds it or is about to take it: it would wait for itself.
@@ -41,8 +41,8 @@ pub enum LockError {
         /// Whose it is, or was last.
         holder: CandidateId,
     },
-    /// The store failed: an operator must act first, or it was one look, or it still failed, or had not answered, when the time
-    /// that was asked for was over.
+    /// The store failed: an operator must act first, or it was one look, or it still failed, or had not
+    /// answered, when the time that was asked for was over.
     Store(StoreError),
     /// The manager was closed or dropped, or its thread is gone.
     Stopped(LeaseName),

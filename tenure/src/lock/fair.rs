@@ -1,8 +1,9 @@
 //! One after another across processes: a queue of leases beside the lock.
 //!
-//! Each process that waits has a [place](super::standby) in the queue, and all rank the places alike. Each waits for the
-//! one before it alone, so that no release wakes more than one; the first campaigns for the lock, and leaves the queue
-//! when it has it. A process has one place in a queue, and its own waiters stand in [line](super::line) for that.
+//! Each process that waits has a [place](super::standby) in the queue, and all rank the places alike. Each
+//! waits for the one before it alone, so that no release wakes more than one; the first campaigns for the
+//! lock, and leaves the queue when it has it. A process has one place in a queue, and its own waiters stand
+//! in [line](super::line) for that.
 
 use super::LockError;
 use super::acquire::Shared;
@@ -22,25 +23,28 @@ use tenure_core::{Authority, Lease, LeaseName, Scope, StoreError};
 /// Who gets a lock next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Fairness {
-    /// Whoever asks first when it is free: fastest. A process that wants it again and again has it in rows, of eight or for 20 ms
-    /// each, and others wait meanwhile; now and then, at least once in 32 rows, it lets them go first, where the store can wake
-    /// them. So nobody waits for ever, and nobody is promised a turn.
+    /// Whoever asks first when it is free: fastest. A process that wants it again and again has it in rows,
+    /// of eight or for 20 ms each, and others wait meanwhile; now and then, at least once in 32 rows, it lets
+    /// them go first, where the store can wake them. So nobody waits for ever, and nobody is promised a turn.
     #[default]
     Barging,
-    /// First come, first served across processes of one [priority](super::LockManagerBuilder::priority), as far as all use
-    /// it: from a process's arrival in the queue to its turn, every other process has its turn at most once. Within a
-    /// process, waiters stand in line, and up to eight of them take the lock one from another in the turn of the first, beside
-    /// those who have it within the first 20 ms of that turn; only when the last of these has it, another of that process enters
-    /// the queue. So nobody waits for more than nine of another process, or for more than eight and those 20 ms, beside the one
-    /// who has the lock when it comes.
+    /// First come, first served across processes of one [priority](super::LockManagerBuilder::priority), as
+    /// far as all use it: from a process's arrival in the queue to its turn, every other process has its turn
+    /// at most once. Within a process, waiters stand in line, and up to eight of them take the lock one from
+    /// another in the turn of the first, beside those who have it within the first 20 ms of that turn; only
+    /// when the last of these has it, another of that process enters the queue. So nobody waits for more than
+    /// nine of another process, or for more than eight and those 20 ms, beside the one who has the lock when
+    /// it comes.
     ///
-    /// The order is that of the tokens of their places. Where tokens follow the store's clock, a candidate whose place has a
-    /// token ahead of it, from when the clock was ahead, is overtaken by others until the clock has come there.
+    /// The order is that of the tokens of their places. Where tokens follow the store's clock, a candidate
+    /// whose place has a token ahead of it, from when the clock was ahead, is overtaken by others until the
+    /// clock has come there.
     ///
-    /// Costs three more requests for each turn where nobody else waits, to arrive, to look, to leave; and where others do, five: it
-    /// looks again when the one before it has left, and asks for the lock before that one has given it back. A waiter that
-    /// dies holds the queue up for its ttl at most. Every process leaves a record in the queue, with its candidate's id as the name: where each has
-    /// an id of its own, as by default, `tenure gc` removes them. Redis, etcd and NATS read all of them with each look, NATS by a
+    /// Costs three more requests for each turn where nobody else waits, to arrive, to look, to leave; and
+    /// where others do, five: it looks again when the one before it has left, and asks for the lock before
+    /// that one has given it back. A waiter that dies holds the queue up for its ttl at most. Every process
+    /// leaves a record in the queue, with its candidate's id as the name: where each has an id of its own, as
+    /// by default, `tenure gc` removes them. Redis, etcd and NATS read all of them with each look, NATS by a
     /// request for each: clean up there before they are thousands.
     Fair,
 }
@@ -80,7 +84,8 @@ impl Turn {
         self
     }
 
-    /// Whether another is before this one by now, because it was called or has a higher priority. One request.
+    /// Whether another is before this one by now, because it was called or has a higher priority. One
+    /// request.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -89,8 +94,8 @@ impl Turn {
         Ok(matches!(ahead, Ahead::Somebody(_)))
     }
 
-    /// Returns when another is before this one, or the place was lost. Looks when something happens in the queue, and at
-    /// least as often as the place is renewed; an error of the store ends nothing.
+    /// Returns when another is before this one, or the place was lost. Looks when something happens in the
+    /// queue, and at least as often as the place is renewed; an error of the store ends nothing.
     pub async fn over(&self) {
         let timing = self.shared.timing.lease();
         let scope = Scope::Prefix(queue_of(&self.name));
@@ -108,8 +113,8 @@ impl Turn {
         }
     }
 
-    /// Waits for the first place again, with the same place in the queue. Answers whether there is one: a place that was
-    /// lost is another's, and the way back is a new turn.
+    /// Waits for the first place again, with the same place in the queue. Answers whether there is one: a
+    /// place that was lost is another's, and the way back is a new turn.
     ///
     /// # Errors
     /// [`LockError`].
@@ -140,7 +145,8 @@ impl Shared {
         }
     }
 
-    /// As [`Number::called`], until the manager closes: whoever has the turn may keep it for as long as it likes.
+    /// As [`Number::called`], until the manager closes: whoever has the turn may keep it for as long as it
+    /// likes.
     pub(super) async fn called(
         &self,
         name: &LeaseName,

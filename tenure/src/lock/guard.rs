@@ -62,8 +62,8 @@ impl Hold {
         self.held.term().authority()
     }
 
-    /// Asks for an extension now, without waiting for it: what is believed meanwhile is true already. Once in `pause`
-    /// at most, however many handles are taken, so that no loop of them fills the driver's queue.
+    /// Asks for an extension now, without waiting for it: what is believed meanwhile is true already. Once in
+    /// `pause` at most, however many handles are taken, so that no loop of them fills the driver's queue.
     fn extend(&self, pause: Duration) {
         let now = clock::now();
         let is_due = |at| (Moment::from_nanos(at).after(pause) <= now).then_some(now.as_nanos());
@@ -156,22 +156,22 @@ impl Lock {
         self.hold.held.name()
     }
 
-    /// The fencing token: goes with every write, and is checked by the data path. Each time the lock is taken it
-    /// is greater; handles of one owner share it.
+    /// The fencing token: goes with every write, and is checked by the data path. Each time the lock is taken
+    /// it is greater; handles of one owner share it.
     #[must_use]
     pub fn token(&self) -> FencingToken {
         self.hold.held.token()
     }
 
-    /// The term before this one, if the store still knew. One that has [expired](tenure_core::End::Expired) may have ended in the middle
-    /// of its work.
+    /// The term before this one, if the store still knew. One that has [expired](tenure_core::End::Expired)
+    /// may have ended in the middle of its work.
     #[must_use]
     pub fn predecessor(&self) -> Option<&Predecessor> {
         self.hold.held.predecessor()
     }
 
-    /// What this process may believe now. Reads the clock anew each time, and depends on no other thread. None
-    /// once this handle was released, or has gone with its task.
+    /// What this process may believe now. Reads the clock anew each time, and depends on no other thread.
+    /// None once this handle was released, or has gone with its task.
     #[must_use]
     pub fn authority(&self) -> Authority {
         match self.is_gone() {
@@ -189,8 +189,8 @@ impl Lock {
         }
     }
 
-    /// When authority ends, unless a beat extends it, on the clock of [`clock_now`](crate::clock_now). In the past once it is over, and
-    /// once this handle has gone.
+    /// When authority ends, unless a beat extends it, on the clock of [`clock_now`](crate::clock_now). In the
+    /// past once it is over, and once this handle has gone.
     #[must_use]
     pub fn until(&self) -> Moment {
         match self.is_gone() {
@@ -207,13 +207,14 @@ impl Lock {
         self.authority().token().ok_or_else(|| self.loss())
     }
 
-    /// Returns when the lock is over, and why: at once when another holder was seen, at the deadline if the store
-    /// does not answer.
+    /// Returns when the lock is over, and why: at once when another holder was seen, at the deadline if the
+    /// store does not answer.
     ///
-    /// It has a timer of its own, so it fires at the deadline even if the manager's thread is held up; then up to
-    /// 20 ms later, for that thread knows the cause. What must have stopped by then is for [`guard`](Self::guard).
-    /// Needs a tokio runtime with its I/O and time drivers, and while it is awaited one file descriptor for its timer.
-    /// Without one left it fires at the deadline, too, but after the machine has slept up to 250 ms late.
+    /// It has a timer of its own, so it fires at the deadline even if the manager's thread is held up; then
+    /// up to 20 ms later, for that thread knows the cause. What must have stopped by then is for
+    /// [`guard`](Self::guard). Needs a tokio runtime with its I/O and time drivers, and while it is awaited
+    /// one file descriptor for its timer. Without one left it fires at the deadline, too, but after the
+    /// machine has slept up to 250 ms late.
     pub async fn lost(&self) -> Loss {
         if self.is_gone() {
             return self.loss_of_what_is_gone();
@@ -225,8 +226,9 @@ impl Lock {
         }
     }
 
-    /// Returns when new work must no longer be begun: when authority is doubtful or gone. An extension may end
-    /// the doubt again, unless the lock is to be given up on somebody's wish ([`Authority::Ending`]). Needs what [`lost`](Self::lost) needs.
+    /// Returns when new work must no longer be begun: when authority is doubtful or gone. An extension may
+    /// end the doubt again, unless the lock is to be given up on somebody's wish ([`Authority::Ending`]).
+    /// Needs what [`lost`](Self::lost) needs.
     pub async fn doubted(&self) {
         if self.is_gone() {
             return;
@@ -240,9 +242,10 @@ impl Lock {
 
     /// Runs `work`, and drops it when the lock is lost: no step of it begins once authority is none.
     ///
-    /// A future is dropped at one of its awaits: what blocks its thread goes on until it returns there. What it has
-    /// spawned (`tokio::spawn`, `spawn_blocking`, a thread) goes on, too, unless it is ended when `work` is dropped.
-    /// Needs what [`lost`](Self::lost) needs: many locks that are guarded at once need as many file descriptors.
+    /// A future is dropped at one of its awaits: what blocks its thread goes on until it returns there. What
+    /// it has spawned (`tokio::spawn`, `spawn_blocking`, a thread) goes on, too, unless it is ended when
+    /// `work` is dropped. Needs what [`lost`](Self::lost) needs: many locks that are guarded at once need as
+    /// many file descriptors.
     ///
     /// # Errors
     /// [`Loss`]: `work` was dropped unfinished.
@@ -276,20 +279,22 @@ impl Lock {
     /// Claims `resource` for this lock in its fence: before first reading what is to be changed.
     ///
     /// It waits for as long as the lock is held where a transaction of an earlier holder keeps the mark
-    /// ([`Fault::Busy`](crate::Fault::Busy)), and logs that. `tokio::time::timeout` is the way to wait for less.
+    /// ([`Fault::Busy`](crate::Fault::Busy)), and logs that. `tokio::time::timeout` is the way to wait for
+    /// less.
     ///
     /// # Errors
-    /// [`FenceError::Stale`]: a later holder has claimed it, and this one's time is over, whatever it believes.
+    /// [`FenceError::Stale`]: a later holder has claimed it, and this one's time is over, whatever it
+    /// believes.
     pub async fn claim(&self, fence: &dyn Fence, resource: &ResourceName) -> Result<Claimed, FenceError> {
         claim(&self.hold.held, fence, resource).await
     }
 
     /// Releases the lock, and says what it found. Call it when the work has ended.
     ///
-    /// Authority is none from this moment, before the release is sent. If the store does not answer, the release
-    /// is repeated until the lock has surely expired, at most for about one ttl; each try that fails is an
-    /// [`Event::ReleaseFailed`](crate::Event::ReleaseFailed). Idempotent: a second call answers the same. Dropping the
-    /// future stops the wait, not the release.
+    /// Authority is none from this moment, before the release is sent. If the store does not answer, the
+    /// release is repeated until the lock has surely expired, at most for about one ttl; each try that fails
+    /// is an [`Event::ReleaseFailed`](crate::Event::ReleaseFailed). Idempotent: a second call answers the
+    /// same. Dropping the future stops the wait, not the release.
     pub async fn release(&mut self) -> ReleaseOutcome {
         if matches!(self.state, State::Held) {
             self.state = self.leave();

@@ -1,8 +1,9 @@
-//! The line of those in one process who wait for one lock in order: each has a number, and keeps it until it has the lock.
+//! The line of those in one process who wait for one lock in order: each has a number, and keeps it until it
+//! has the lock.
 //!
-//! One of them has the process's turn in the [queue](super::fair), and calls the next along with it. Nobody of the process
-//! enters the queue anew while one of those still waits: else two turns of it would be one after another, with no place
-//! between them for another process.
+//! One of them has the process's turn in the [queue](super::fair), and calls the next along with it. Nobody
+//! of the process enters the queue anew while one of those still waits: else two turns of it would be one
+//! after another, with no place between them for another process.
 
 use super::LockError;
 use super::watched::Watched;
@@ -34,7 +35,8 @@ struct Named {
 #[derive(Default)]
 struct Line {
     numbers: Mutex<Numbers>,
-    /// The place before that of this process, which often is the same from turn to turn: kept while one turn follows another.
+    /// The place before that of this process, which often is the same from turn to turn: kept while one turn
+    /// follows another.
     watched: Mutex<Option<Watched>>,
 }
 
@@ -68,8 +70,8 @@ pub(super) enum Call {
     Along(Along),
 }
 
-/// One turn of this process: kept by each who was called in it until it has the lock or gives up. Where none of those is
-/// polled any more, the next does not wait for its end.
+/// One turn of this process: kept by each who was called in it until it has the lock or gives up. Where none
+/// of those is polled any more, the next does not wait for its end.
 pub(super) struct Round {
     line: Arc<Line>,
     number: u64,
@@ -86,7 +88,8 @@ struct Calls {
     under_way: bool,
 }
 
-/// Has the next be called when it is dropped: one after another, so that they come to the driver in their order.
+/// Has the next be called when it is dropped: one after another, so that they come to the driver in their
+/// order.
 pub(super) struct Along {
     round: Arc<Round>,
     went: bool,
@@ -110,8 +113,8 @@ impl Lines {
 }
 
 impl Named {
-    /// Lets those go that nobody stands in any more. Only where there are twice as many as the last time: whoever joins
-    /// looks at two or three, on average, however many there are.
+    /// Lets those go that nobody stands in any more. Only where there are twice as many as the last time:
+    /// whoever joins looks at two or three, on average, however many there are.
     fn let_empty_ones_go(&mut self) {
         if self.lines.len() < self.look_at {
             return;
@@ -157,7 +160,8 @@ impl Line {
         }
     }
 
-    /// Begins the next round, if none goes of which anybody was polled within `patience`. How long to wait for the one that goes.
+    /// Begins the next round, if none goes of which anybody was polled within `patience`. How long to wait
+    /// for the one that goes.
     fn go_on(self: &Arc<Self>, now: Moment, patience: Duration) -> Duration {
         let left = |going: &Going| patience.saturating_sub(now.since(going.progress_at));
         self.numbers().goes.take_if(|going| left(going).is_zero());
@@ -174,8 +178,9 @@ impl Numbers {
 }
 
 impl Number {
-    /// Waits until it is called, for a round without progress no longer than `patience`. The round in which it was in vain ends
-    /// for it when it stands in line again: not before, so that nobody with a higher number is called in the next one.
+    /// Waits until it is called, for a round without progress no longer than `patience`. The round in which
+    /// it was in vain ends for it when it stands in line again: not before, so that nobody with a higher
+    /// number is called in the next one.
     ///
     /// # Errors
     /// [`LockError::Stopped`], which is not to be: nobody else takes it out of the line.
@@ -207,8 +212,8 @@ impl Drop for Number {
 }
 
 impl Round {
-    /// Calls others along, before the first of this round has the lock: as many as it is handed on to in a row, but for the one
-    /// that the first calls when it [has it](Self::taken).
+    /// Calls others along, before the first of this round has the lock: as many as it is handed on to in a
+    /// row, but for the one that the first calls when it [has it](Self::taken).
     pub(super) fn call_along(self: &Arc<Self>) {
         self.call(HAND_ONS - 1);
     }
@@ -285,7 +290,8 @@ impl Drop for Round {
 }
 
 impl Along {
-    /// It goes along, and is where those who are called after it are to be behind it. The round is kept until it has the lock.
+    /// It goes along, and is where those who are called after it are to be behind it. The round is kept until
+    /// it has the lock.
     pub(super) fn go(mut self) -> Arc<Round> {
         self.went = true;
         self.round.clone()

@@ -16,17 +16,17 @@ pub enum Reentrancy {
     /// [`LockError::WaitsForItself`], at once.
     #[default]
     Refused,
-    /// One more handle, with the same token; the lock is extended for it at once, unless it was extended within the
-    /// last eighth of a beat, and is released when the last handle goes. The handle does not wait for the extension. One
-    /// that is bound to a task goes with it, and no other handle does.
+    /// One more handle, with the same token; the lock is extended for it at once, unless it was extended
+    /// within the last eighth of a beat, and is released when the last handle goes. The handle does not wait
+    /// for the extension. One that is bound to a task goes with it, and no other handle does.
     Counted,
 }
 
 /// Somebody who takes locks and can be told from others: a request, a job, a session.
 ///
-/// Locks that are taken by the manager itself have no owner: each waits for every other. An owner that takes a
-/// name which it holds, or is about to take, is answered at once as [`Reentrancy`] says, so that it never waits
-/// for itself. Clones are the same owner.
+/// Locks that are taken by the manager itself have no owner: each waits for every other. An owner that takes
+/// a name which it holds, or is about to take, is answered at once as [`Reentrancy`] says, so that it never
+/// waits for itself. Clones are the same owner.
 #[derive(Clone)]
 pub struct LockOwner {
     shared: Arc<Shared>,
@@ -130,7 +130,8 @@ impl LockOwner {
 
     fn find(&self, name: &LeaseName) -> Found {
         loop {
-            // The last handle may go while it is looked at, and takes its claim back: not while that is locked.
+            // The last handle may go while it is looked at, and takes its claim back: not while that is
+            // locked.
             let (seen, taken) = match self.claims.lock().claims.get(name) {
                 Some((_, Stage::Waiting)) => return Found::Itself,
                 Some((number, Stage::Taken(hold))) => (Some(*number), hold.upgrade()),
@@ -157,8 +158,8 @@ impl LockOwner {
 }
 
 impl Claims {
-    /// Nothing is had of the name but perhaps a term that is over, the `seen` one, whose guard waits for nobody. `None` if
-    /// another task has taken it since it was looked at: that may be a term that goes on.
+    /// Nothing is had of the name but perhaps a term that is over, the `seen` one, whose guard waits for
+    /// nobody. `None` if another task has taken it since it was looked at: that may be a term that goes on.
     fn claim(self: &Arc<Self>, name: &LeaseName, seen: Option<u64>) -> Option<Found> {
         let mut claimed = self.lock();
         match claimed.claims.get(name) {

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{LeaseName, Moment, StoreError};
 
-/// Requests that one look is made of, one after another: who waits in order, whose the name is, and the attempt.
+/// Requests that one look is made of, one after another: who waits in order, whose the name is, and the
+/// attempt.
 const LOOK_REQUESTS_MAX: u32 = 3;
 
 /// Longest wait for the driver to tell what stood in the way: it may hang in a file's disk.
@@ -33,7 +34,8 @@ impl Shared {
         let mut met = None;
         // A store may need longer for one answer than somebody is patient: a free lock is had all the same.
         if patience < look_max {
-            // Each of its requests has a bound of its own; this one is for their sum, and for who is before it here.
+            // Each of its requests has a bound of its own; this one is for their sum, and for who is before
+            // it here.
             let looked = timeout(look_max * LOOK_REQUESTS_MAX, self.take(name, Queueing::OneLook)).await;
             met = match looked {
                 Ok(Err(LockError::Held(lease))) => Some(Obstacle::Held(lease)),
@@ -57,7 +59,8 @@ impl Shared {
         Err(gave_up(name, met, began))
     }
 
-    /// What stands between this process and the lock; `None` where that is another of this process, or others of the queue.
+    /// What stands between this process and the lock; `None` where that is another of this process, or others
+    /// of the queue.
     async fn obstacle(&self, name: &LeaseName) -> Option<Obstacle> {
         if self.fairness == Fairness::Fair {
             if let Some(error) = self.lines.trouble(name) {

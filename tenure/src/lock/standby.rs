@@ -1,12 +1,14 @@
 //! Those who wait for a lease in order, as everybody reads and ranks them.
 //!
-//! Whoever waits holds the lease `<name>/candidates/<priority>/<its id>`. The token of that lease, given by the store,
-//! orders the arrivals; the wish for its end, which anybody may leave in a record, calls its holder to the front.
+//! Whoever waits holds the lease `<name>/candidates/<priority>/<its id>`. The token of that lease, given by
+//! the store, orders the arrivals; the wish for its end, which anybody may leave in a record, calls its
+//! holder to the front.
 //!
-//! A user's lease may have such a name. What tells the two apart is who holds it, or held it last: a place is named after
-//! its holder, so a lease whose name does not end with its holder's id is nobody's place, and is neither ranked nor called.
-//! Two things are left: a user's lease whose holder does have the id that its name ends with is taken for a place, and a
-//! candidate of just that id and priority waits for the user's lease, or the user for its place.
+//! A user's lease may have such a name. What tells the two apart is who holds it, or held it last: a place is
+//! named after its holder, so a lease whose name does not end with its holder's id is nobody's place, and is
+//! neither ranked nor called. Two things are left: a user's lease whose holder does have the id that its name
+//! ends with is taken for a place, and a candidate of just that id and priority waits for the user's lease,
+//! or the user for its place.
 
 use crate::registry::SharedStore;
 use crate::sync::timeout;
@@ -63,14 +65,16 @@ impl Standby {
     /// Those who wait for a lease in order, the next one first; those who may not lead come last.
     ///
     /// # Errors
-    /// The store cannot be read, has not answered a request within 10 s, or cannot tell of a record who has it, as a quorum without
-    /// enough of its members. A record that cannot be understood is left out: nobody waits by it.
+    /// The store cannot be read, has not answered a request within 10 s, or cannot tell of a record who has
+    /// it, as a quorum without enough of its members. A record that cannot be understood is left out: nobody
+    /// waits by it.
     pub async fn list(store: &SharedStore, name: &LeaseName) -> Result<Vec<Self>, StoreError> {
         ranked(store, &queue_of(name), ANSWER_TIME_MAX).await
     }
 
-    /// Calls it to the front: its turn is the next, before all with a higher priority, for as long as it waits this time.
-    /// It learns of it with its next renewal, or by its watch. Answers whether it still waited.
+    /// Calls it to the front: its turn is the next, before all with a higher priority, for as long as it
+    /// waits this time. It learns of it with its next renewal, or by its watch. Answers whether it still
+    /// waited.
     ///
     /// # Errors
     /// The store did not note it.
@@ -99,8 +103,8 @@ impl Standby {
         standbys.sort_by(|one, other| one.key().cmp(&other.key()));
     }
 
-    /// Who goes before whom: lower first. Those who are called before all others, then the higher priority, then whoever
-    /// came first, then the name; those who may not lead come last.
+    /// Who goes before whom: lower first. Those who are called before all others, then the higher priority,
+    /// then whoever came first, then the name; those who may not lead come last.
     fn key(&self) -> (bool, bool, Reverse<Priority>, FencingToken, &LeaseName) {
         (
             !self.priority.may_lead(),
@@ -178,8 +182,8 @@ fn too_long_by(error: NameError, what: &'static str, part: &str) -> NameError {
     }
 }
 
-/// As [`Standby::list`]; a request takes at most `time_max`. Of places that were given back, which are as many as processes that
-/// ever waited, most stores tell nothing.
+/// As [`Standby::list`]; a request takes at most `time_max`. Of places that were given back, which are as
+/// many as processes that ever waited, most stores tell nothing.
 pub(super) async fn ranked(
     store: &SharedStore,
     queue: &str,

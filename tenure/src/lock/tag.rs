@@ -1,6 +1,7 @@
 use tenure_core::{CandidateId, NameError};
 
-/// Which application a record belongs to: the first part of its holder's id, `billing` in `billing/host-4711`.
+/// Which application a record belongs to: the first part of its holder's id, `billing` in
+/// `billing/host-4711`.
 ///
 /// Two applications that use the same name by mistake would wait for each other, and nobody would know why.
 /// Managers with tags refuse each other's records instead.

@@ -2,30 +2,32 @@ use crate::driver::BackOff;
 use std::time::Duration;
 use tenure_core::{Timing, TimingError, TimingOptions};
 
-/// When locks end, are extended, and are looked for, as somebody wrote it down; [`check`](Self::check) makes a
-/// [`LockTiming`] of it.
+/// When locks end, are extended, and are looked for, as somebody wrote it down; [`check`](Self::check) makes
+/// a [`LockTiming`] of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LockTimingOptions {
     /// How long a lock lasts from its last extension, as `lockTtlMillis`. 100 ms ..= 24 h. Default: 30 s.
     pub ttl: Duration,
     /// Percent of the ttl that is kept as a margin for steps of the store's clock, as
-    /// `lockTtlBufferCoefficient`. It is taken off the holder's side, never added to the record. From 0
-    /// to what the beats leave: two of them and a time-out of a tenth of the ttl, which is 23 with the default beat. Default: 10.
+    /// `lockTtlBufferCoefficient`. It is taken off the holder's side, never added to the record. From 0 to
+    /// what the beats leave: two of them and a time-out of a tenth of the ttl, which is 23 with the default
+    /// beat. Default: 10.
     pub buffer_percent: u8,
-    /// From one beat to the next, which extends every held lock, as `beatIntervalMillis`. Default: a third of the
-    /// ttl.
+    /// From one beat to the next, which extends every held lock, as `beatIntervalMillis`. Default: a third of
+    /// the ttl.
     pub beat_every: Option<Duration>,
-    /// First pause of a waiter that the store cannot wake, as `baseBackoffMillis`; each further one is twice as
-    /// long. A watch that broke begins anew after the same pauses, of 10 s at most. Less than 1 ms counts as 1 ms.
-    /// Default: 50 ms.
+    /// First pause of a waiter that the store cannot wake, as `baseBackoffMillis`; each further one is twice
+    /// as long. A watch that broke begins anew after the same pauses, of 10 s at most. Less than 1 ms counts
+    /// as 1 ms. Default: 50 ms.
     pub back_off_base: Duration,
-    /// What each such pause is longer by at most, drawn anew each time, and within what time waiters spread their
-    /// attempts after an expiry and, 8 ms at most, after a release, as `maxJitter`. At most a quarter of the ttl. Default: 50 ms, and at most a
-    /// fortieth of the ttl.
+    /// What each such pause is longer by at most, drawn anew each time, and within what time waiters spread
+    /// their attempts after an expiry and, 8 ms at most, after a release, as `maxJitter`. At most a quarter
+    /// of the ttl. Default: 50 ms, and at most a fortieth of the ttl.
     pub jitter_max: Option<Duration>,
     /// Longest such pause without the jitter, as `maxDelay`. At least the base counts. Default: 1 s.
     pub back_off_max: Duration,
-    /// How much any clock may be too fast or too slow, in parts per million, as in [`TimingOptions`]. Default: 500.
+    /// How much any clock may be too fast or too slow, in parts per million, as in [`TimingOptions`].
+    /// Default: 500.
     pub clock_rate_error_ppm: u32,
 }
 
@@ -94,7 +96,8 @@ impl Default for LockTiming {
 }
 
 impl LockTiming {
-    /// The timing of each lease: its ttl, its beat, what the holder trusts. `explain()` says what it promises.
+    /// The timing of each lease: its ttl, its beat, what the holder trusts. `explain()` says what it
+    /// promises.
     #[must_use]
     pub fn lease(&self) -> &Timing {
         &self.timing

@@ -26,12 +26,14 @@ impl Watched {
         self.place == *place
     }
 
-    /// Whether a later turn is served by it as well as by one of its own. Where there is no watch, looks come ever more seldom.
+    /// Whether a later turn is served by it as well as by one of its own. Where there is no watch, looks come
+    /// ever more seldom.
     pub(super) fn stands(&self) -> bool {
         self.listening.stands()
     }
 
-    /// Whether it is read by the runtime that this runs on: another may have ended, or not be driven just now.
+    /// Whether it is read by the runtime that this runs on: another may have ended, or not be driven just
+    /// now.
     pub(super) fn is_read_here(&self) -> bool {
         self.surroundings.are_here()
     }
@@ -41,7 +43,8 @@ impl Watched {
         while self.listening.hints.try_recv().is_ok() {}
     }
 
-    /// Whether nobody tells anything any more: what read the watch has ended with its runtime, as of one whose id this has by now.
+    /// Whether nobody tells anything any more: what read the watch has ended with its runtime, as of one
+    /// whose id this has by now.
     pub(super) fn has_ended(&self) -> bool {
         self.listening.hints.is_closed()
     }

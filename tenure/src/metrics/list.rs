@@ -23,8 +23,8 @@ pub struct Metric {
     pub kind: MetricKind,
     /// What it tells, in one sentence.
     pub help: &'static str,
-    /// Its labels. `lease` is the name of an election's lease, and `*` for all locks of a process together, which may be a
-    /// hundred thousand; every other label has a few fixed values.
+    /// Its labels. `lease` is the name of an election's lease, and `*` for all locks of a process together,
+    /// which may be a hundred thousand; every other label has a few fixed values.
     pub labels: &'static [&'static str],
 }
 

@@ -132,7 +132,8 @@ impl Meter {
         self.unreachable.is_some()
     }
 
-    /// Nothing is asked now. An outage is told of for `patience` longer, so that whoever asks from time to time is seen to find one.
+    /// Nothing is asked now. An outage is told of for `patience` longer, so that whoever asks from time to
+    /// time is seen to find one.
     pub(crate) fn nobody_asks(&mut self, patience: Duration) {
         if clock::now().since(self.answered_at) >= patience {
             self.reached();
@@ -255,8 +256,8 @@ impl Meter {
 }
 
 impl Drop for Meter {
-    /// Whatever a driver has left behind, which a panic has ended or which was told to leave while its store did not answer:
-    /// nobody else corrects its gauges.
+    /// Whatever a driver has left behind, which a panic has ended or which was told to leave while its store
+    /// did not answer: nobody else corrects its gauges.
     fn drop(&mut self) {
         // It may be the recorder that has panicked.
         let _ = catch_unwind(AssertUnwindSafe(|| {

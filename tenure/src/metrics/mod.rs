@@ -1,7 +1,7 @@
 //! What an election or a lock manager is doing, for the [`metrics`](https://docs.rs/metrics) crate.
 //!
-//! Nothing is recorded unless the program has installed a recorder. [`METRICS`] says what there is; [`describe`] tells it to
-//! the recorder.
+//! Nothing is recorded unless the program has installed a recorder. [`METRICS`] says what there is;
+//! [`describe`] tells it to the recorder.
 
 mod list;
 mod meter;
@@ -12,8 +12,8 @@ pub(crate) use meter::{About, Meter};
 use ::metrics::{counter, describe_counter, describe_gauge, describe_histogram};
 use tenure_core::{FenceError, REFUSALS_METRIC};
 
-/// Tells the installed recorder what each metric means, and that no fence has refused anything yet. Once, after the recorder was
-/// installed.
+/// Tells the installed recorder what each metric means, and that no fence has refused anything yet. Once,
+/// after the recorder was installed.
 pub fn describe() {
     for metric in METRICS {
         match metric.kind {

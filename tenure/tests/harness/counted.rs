@@ -3,7 +3,8 @@
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::sync::OnceLock;
 
-/// They count on threads of their own, so it is for the whole program: leases of a test that looks at it have names of their own.
+/// They count on threads of their own, so it is for the whole program: leases of a test that looks at it have
+/// names of their own.
 pub fn counted() -> PrometheusHandle {
     static COUNTED: OnceLock<PrometheusHandle> = OnceLock::new();
     let install = || {

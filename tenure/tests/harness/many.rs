@@ -73,8 +73,8 @@ const TURNS: usize = 4;
 /// Each of the turns waits for a disk.
 const PATIENCE_FOR_ALL: Duration = Duration::from_secs(180);
 
-/// 64 tasks in four managers, as in four processes, read, change and write one number: nothing is lost, by the
-/// recorded history, in the order of the tokens.
+/// 64 tasks in four managers, as in four processes, read, change and write one number: nothing is lost, by
+/// the recorded history, in the order of the tokens.
 pub async fn sixty_four_tasks_lose_no_update(stores: [SharedStore; 4]) {
     let history = Arc::new(Mutex::new(Vec::new()));
     let timing = LockTimingOptions::new(Duration::from_secs(12)).check().unwrap();
@@ -110,8 +110,8 @@ pub async fn sixty_four_tasks_lose_no_update(stores: [SharedStore; 4]) {
     }
 }
 
-/// Of a beat in which one row is locked by somebody else, for longer than the locks live, the others are extended all the same.
-/// `keep_locked` returns when the row of the named lock is free again.
+/// Of a beat in which one row is locked by somebody else, for longer than the locks live, the others are
+/// extended all the same. `keep_locked` returns when the row of the named lock is free again.
 pub async fn a_row_that_is_kept_locked_costs_its_own_lock_alone<Keeping>(
     store: SharedStore,
     keep_locked: impl FnOnce(&'static str) -> Keeping,

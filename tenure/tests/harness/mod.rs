@@ -67,8 +67,8 @@ impl Site {
             .unwrap()
     }
 
-    /// A lock manager with a handle of its own, as another process would have, whose locks nothing ends within a test: see
-    /// [`long_timing`].
+    /// A lock manager with a handle of its own, as another process would have, whose locks nothing ends
+    /// within a test: see [`long_timing`].
     pub fn manager(&self, candidate: &str) -> LockManager {
         self.manager_builder(candidate).build().unwrap()
     }
@@ -93,7 +93,8 @@ impl Site {
     }
 }
 
-/// A lease of 3 s, for a test that waits until it has ended: one that is to be held throughout a stall lasts longer.
+/// A lease of 3 s, for a test that waits until it has ended: one that is to be held throughout a stall lasts
+/// longer.
 pub fn timing() -> Timing {
     Timing::of(Ttl::from_secs(3).unwrap())
 }
@@ -103,7 +104,8 @@ pub fn lock_timing() -> LockTiming {
     LockTimingOptions::new(Duration::from_secs(3)).check().unwrap()
 }
 
-/// Short enough for a test that waits until it would have ended, and renewed so often that a stall of three seconds does not end it.
+/// Short enough for a test that waits until it would have ended, and renewed so often that a stall of three
+/// seconds does not end it.
 pub fn enduring_timing() -> Timing {
     let options = TimingOptions {
         renew_every: Some(Duration::from_millis(500)),
@@ -121,8 +123,9 @@ pub fn enduring_lock_timing() -> LockTiming {
     options.check().unwrap()
 }
 
-/// A lease of a minute, renewed every 20 s: what happens within [`LONG_BEFORE`] neither its end nor a renewal has brought about.
-/// That leaves a machine that stands still for seconds its time, which a bound below the ttl of [`timing`] does not.
+/// A lease of a minute, renewed every 20 s: what happens within [`LONG_BEFORE`] neither its end nor a renewal
+/// has brought about. That leaves a machine that stands still for seconds its time, which a bound below the
+/// ttl of [`timing`] does not.
 pub fn long_timing() -> Timing {
     Timing::of(Ttl::from_secs(60).unwrap())
 }
@@ -135,7 +138,8 @@ pub fn long_lock_timing() -> LockTiming {
 /// Long before a lease of [`long_timing`] ends, or is renewed.
 pub const LONG_BEFORE: Duration = Duration::from_secs(10);
 
-/// How long a test waits for what must happen, on a machine however busy; a lease of [`long_timing`] lasts longer.
+/// How long a test waits for what must happen, on a machine however busy; a lease of [`long_timing`] lasts
+/// longer.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Fails a test that hangs.

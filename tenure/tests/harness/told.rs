@@ -18,12 +18,14 @@ pub fn pushing(store: &SharedStore) -> StoreTraits {
     }
 }
 
-/// A real store whose watches say what a test has them say, and one of whose attempts fails when the test lets it.
+/// A real store whose watches say what a test has them say, and one of whose attempts fails when the test
+/// lets it.
 pub struct Told {
     inner: SharedStore,
     /// Hints for whoever watches last, who keeps its end.
     hints: Mutex<Option<mpsc::Sender<WatchEvent>>>,
-    /// Says that the attempt has begun, and waits until it is to fail; the thread of the manager is held up meanwhile.
+    /// Says that the attempt has begun, and waits until it is to fail; the thread of the manager is held up
+    /// meanwhile.
     pub attempt: Mutex<Option<(blocking::Sender<()>, blocking::Receiver<()>)>>,
     /// Names that were attempted.
     attempted: Mutex<Vec<LeaseName>>,

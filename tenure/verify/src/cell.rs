@@ -1,5 +1,5 @@
-//! The deadline cell, exhaustively: loom tries every order of its reads and writes, and every value that a read
-//! may return, up to what the few steps of each model allow.
+//! The deadline cell, exhaustively: loom tries every order of its reads and writes, and every value that a
+//! read may return, up to what the few steps of each model allow.
 
 #[path = "../../src/deadline.rs"]
 mod deadline;

@@ -104,7 +104,8 @@ async fn keep() {
         std::future::poll_fn(|context| {
             with(|timeline| {
                 if timeline.timers.is_empty() {
-                    // Nobody waits for time: if nobody can move either, that is a deadlock, and shuttle says so.
+                    // Nobody waits for time: if nobody can move either, that is a deadlock, and shuttle says
+                    // so.
                     timeline.keeper = Some(context.waker().clone());
                     return Poll::Pending;
                 }

@@ -103,15 +103,16 @@ impl Site {
         if self.prompt {
             assert!(!self.store.is_held(&self.name), "held though nobody leads");
         } else {
-            // A term that has ended at its deadline is not given back: it may last a little longer in the store.
+            // A term that has ended at its deadline is not given back: it may last a little longer in the
+            // store.
             self.check_nothing_is_renewed();
         }
     }
 
     /// Nobody leads any more: then nothing is held after one ttl.
     ///
-    /// A campaign that is withdrawn while its request travels may leave a lease behind: the look for what it has
-    /// left can overtake the request. Nobody renews that lease.
+    /// A campaign that is withdrawn while its request travels may leave a lease behind: the look for what it
+    /// has left can overtake the request. Nobody renews that lease.
     pub(crate) fn check_nothing_is_renewed(&self) {
         pause(timing().ttl().duration());
         assert!(!self.store.is_held(&self.name), "renewed though nobody leads");

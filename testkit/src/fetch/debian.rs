@@ -1,4 +1,5 @@
-//! Packages of the distribution, unpacked into a folder instead of installed: no root, no service, no trace elsewhere.
+//! Packages of the distribution, unpacked into a folder instead of installed: no root, no service, no trace
+//! elsewhere.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,8 +15,9 @@ pub(super) fn unpack(packages: &[&str], aside: &Path, into: &Path) -> Result<(),
     fetched(packages, aside, into, &configuration)
 }
 
-/// The same of another release of Debian, with everything down to the loader, as for a system that has nothing: what is
-/// unpacked runs by itself. It comes from where this system has its packages from, and is signed by whom it trusts.
+/// The same of another release of Debian, with everything down to the loader, as for a system that has
+/// nothing: what is unpacked runs by itself. It comes from where this system has its packages from, and is
+/// signed by whom it trusts.
 pub(super) fn unpack_of(release: &str, packages: &[&str], aside: &Path, into: &Path) -> Result<(), Error> {
     let [status, sources] = ["status", "sources.list"].map(|name| aside.join(name));
     fs::write(&status, "").map_err(Error::system("writing an empty list of packages"))?;

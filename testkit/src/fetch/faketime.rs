@@ -1,4 +1,5 @@
-//! A library that gives one process a clock of its own, from the system's packages, unpacked and not installed.
+//! A library that gives one process a clock of its own, from the system's packages, unpacked and not
+//! installed.
 
 use std::fs::{self, File};
 use std::path::PathBuf;

@@ -6,8 +6,8 @@ use super::{say, unpack_as};
 use crate::error::Error;
 use crate::servers::{GALERA_FOLDER, galera_library};
 
-/// Unpacks it below `servers`, unless it is there or installed already. What it links to, MariaDB links to as well, and has
-/// brought where the system lacks it. Called while nobody else fetches.
+/// Unpacks it below `servers`, unless it is there or installed already. What it links to, MariaDB links to as
+/// well, and has brought where the system lacks it. Called while nobody else fetches.
 pub(super) fn fetch() -> Result<(), Error> {
     if let Ok(library) = galera_library() {
         say(&format!("Galera is installed: {}", library.display()));

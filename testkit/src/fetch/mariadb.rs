@@ -10,8 +10,8 @@ use crate::error::Error;
 use crate::layout::servers_dir;
 use crate::servers::{MARIADB_FOLDER, SqlFamily, initialised, mariadb_program, version_of};
 
-/// Unpacks it below `servers`, unless it is there or installed already, and makes its first data. Called while nobody else
-/// fetches.
+/// Unpacks it below `servers`, unless it is there or installed already, and makes its first data. Called
+/// while nobody else fetches.
 pub(super) fn fetch() -> Result<(), Error> {
     if let Ok(program) = mariadb_program()
         && version_of(&program).is_ok()
@@ -73,7 +73,8 @@ pub(crate) fn initialise_mariadb(program: &Path) -> Result<(), Error> {
             tail.into_iter().rev().collect::<Vec<_>>().join("; ")
         )));
     }
-    // A MySQL's own number: servers that follow each other must have their own, and make it when there is none.
+    // A MySQL's own number: servers that follow each other must have their own, and make it when there is
+    // none.
     match fs::remove_file(aside.join("auto.cnf")) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(Error::system("taking the number from MySQL's first data")(error));

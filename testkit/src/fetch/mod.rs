@@ -1,25 +1,27 @@
 //! Installs the servers the tests need into `target/servers`.
 //!
-//! `mongod` 6.0.5, from a Python wheel, which needs no root. It is under the SSPL and for tests
-//! only; nothing of it is linked or shipped. The wheel is for Linux on x86-64; elsewhere point `TESTKIT_MONGOD` at
-//! a server of your own.
+//! `mongod` 6.0.5, from a Python wheel, which needs no root. It is under the SSPL and for tests only; nothing
+//! of it is linked or shipped. The wheel is for Linux on x86-64; elsewhere point `TESTKIT_MONGOD` at a server
+//! of your own.
 //!
-//! Redis comes from the system's packages (Debian, Ubuntu), which are downloaded and unpacked, not installed: no root is
-//! needed and no service starts. Valkey 9.1 and NATS 2.15 come from Python wheels.
+//! Redis comes from the system's packages (Debian, Ubuntu), which are downloaded and unpacked, not installed:
+//! no root is needed and no service starts. Valkey 9.1 and NATS 2.15 come from Python wheels.
 //!
-//! What a bare machine may lack are Python's `pip`, to get the wheel, and `libcurl4`, which the server links to.
-//! **As root** on Debian and Ubuntu the missing ones are installed with `apt-get`, and the output says so: that is
-//! the bare machine of a CI job, where one command must do. Anybody else, and root with `--no-apt`, gets the line
-//! to run. `pip` only downloads here, so an "externally managed environment" does not stop it.
+//! What a bare machine may lack are Python's `pip`, to get the wheel, and `libcurl4`, which the server links
+//! to. **As root** on Debian and Ubuntu the missing ones are installed with `apt-get`, and the output says
+//! so: that is the bare machine of a CI job, where one command must do. Anybody else, and root with
+//! `--no-apt`, gets the line to run. `pip` only downloads here, so an "externally managed environment" does
+//! not stop it.
 //!
-//! PostgreSQL, `pgbouncer`, MariaDB with Galera, etcd, and nftables (which cuts networks) come from the distribution's own packages, which are unpacked and not installed:
-//! no root is needed, and no service is started. Where the system has them already, its own are used.
+//! PostgreSQL, `pgbouncer`, MariaDB with Galera, etcd, and nftables (which cuts networks) come from the
+//! distribution's own packages, which are unpacked and not installed: no root is needed, and no service is
+//! started. Where the system has them already, its own are used.
 //!
-//! Asked for by their names, and needed by nothing else, come a MySQL, a MariaDB 11.8 and a newer etcd from other releases of
-//! Debian, and PostgreSQL 16 and 18 from a Python wheel.
+//! Asked for by their names, and needed by nothing else, come a MySQL, a MariaDB 11.8 and a newer etcd from
+//! other releases of Debian, and PostgreSQL 16 and 18 from a Python wheel.
 //!
-//! The second run finds the server and returns at once. Runs at the same time wait for each other, and a broken run
-//! leaves nothing that looks installed: the folder gets its name last.
+//! The second run finds the server and returns at once. Runs at the same time wait for each other, and a
+//! broken run leaves nothing that looks installed: the folder gets its name last.
 
 mod apt;
 mod debian;
@@ -116,7 +118,8 @@ fn install(servers: &Path, apt: Apt) -> Result<(), Error> {
     fs::remove_dir_all(&aside).map_err(doing())
 }
 
-/// An empty folder for a download, and one in it for what is unpacked, which gets its name when it is complete.
+/// An empty folder for a download, and one in it for what is unpacked, which gets its name when it is
+/// complete.
 fn aside_for(servers: &Path, name: &str) -> Result<(PathBuf, PathBuf), Error> {
     let aside = servers.join(format!("incoming-{name}"));
     if aside.exists() {
@@ -127,8 +130,8 @@ fn aside_for(servers: &Path, name: &str) -> Result<(PathBuf, PathBuf), Error> {
     Ok((aside, complete))
 }
 
-/// Unpacks packages of the distribution, with what they need that this system lacks, as this folder of the servers, which gets its name when it
-/// is complete, and sound: `proven` is shown where it is until then.
+/// Unpacks packages of the distribution, with what they need that this system lacks, as this folder of the
+/// servers, which gets its name when it is complete, and sound: `proven` is shown where it is until then.
 fn unpack_as(
     folder: &str,
     packages: &[&str],
@@ -140,7 +143,8 @@ fn unpack_as(
     name(&complete, &aside, &servers_dir().join(folder))
 }
 
-/// Gives what is complete the name of this folder, in place of what does not start, and removes what it was made of.
+/// Gives what is complete the name of this folder, in place of what does not start, and removes what it was
+/// made of.
 fn name(complete: &Path, aside: &Path, folder: &Path) -> Result<(), Error> {
     let doing = || Error::system(format!("naming {}", folder.display()));
     if folder.exists() {

@@ -1,4 +1,5 @@
-//! MySQL, which Debian's stable releases do not have: from its development release, complete with its libraries.
+//! MySQL, which Debian's stable releases do not have: from its development release, complete with its
+//! libraries.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +10,8 @@ use crate::error::Error;
 use crate::layout::servers_dir;
 use crate::servers::version_of;
 
-/// Unpacks a MySQL, unless it is there, and returns its `mysqld`, to be named in `TESTKIT_MARIADB`. Nothing else needs it. Which
-/// version it is, is Debian's choice of the day.
+/// Unpacks a MySQL, unless it is there, and returns its `mysqld`, to be named in `TESTKIT_MARIADB`. Nothing
+/// else needs it. Which version it is, is Debian's choice of the day.
 ///
 /// # Errors
 /// [`Error::Fetch`] with what to do about it.

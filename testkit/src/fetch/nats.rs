@@ -17,8 +17,8 @@ pub fn fetch_nats(apt: Apt) -> Result<PathBuf, Error> {
     fetched(&NATS, apt)
 }
 
-/// Unpacks the oldest NATS that leases can rely on, unless it is there, and returns its path, to be named in `TESTKIT_NATS`. Nothing
-/// else needs it.
+/// Unpacks the oldest NATS that leases can rely on, unless it is there, and returns its path, to be named in
+/// `TESTKIT_NATS`. Nothing else needs it.
 ///
 /// # Errors
 /// [`Error::Fetch`] with what to do about it.

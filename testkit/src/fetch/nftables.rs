@@ -1,4 +1,5 @@
-//! The program that tells the kernel which packets to drop, from the system's packages, unpacked and not installed.
+//! The program that tells the kernel which packets to drop, from the system's packages, unpacked and not
+//! installed.
 
 use std::fs::{self, File};
 use std::path::PathBuf;

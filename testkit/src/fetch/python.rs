@@ -52,7 +52,8 @@ pub(super) fn download(python: &Path, folder: &Path, requirement: &str) -> Resul
         "manylinux_2_17_x86_64",
         "--platform",
         "manylinux_2_28_x86_64",
-        // Nothing of a wheel's Python is run: only the server in it is taken, whatever version of Python is here.
+        // Nothing of a wheel's Python is run: only the server in it is taken, whatever version of Python is
+        // here.
         "--ignore-requires-python",
         "--implementation",
         "cp",

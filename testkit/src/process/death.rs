@@ -25,7 +25,8 @@ pub(super) fn die_with_parent(command: &mut Command) {
         }
     };
     // SAFETY: between fork and exec only async-signal-safe functions may run. `prctl` and `getppid` are bare
-    // system calls, and neither they nor the errors made here allocate, lock or touch memory of other threads.
+    // system calls, and neither they nor the errors made here allocate, lock or touch memory of other
+    // threads.
     unsafe {
         command.pre_exec(in_child);
     }

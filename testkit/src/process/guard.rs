@@ -16,8 +16,9 @@ use crate::eventually::eventually;
 
 /// A running program in a process group of its own, killed with all it started when the guard is dropped.
 ///
-/// Its standard input is empty; its output is captured as [`lines`](Process::lines). Should this process be killed,
-/// the kernel kills the program too; processes that the *program* started must watch their own parent then.
+/// Its standard input is empty; its output is captured as [`lines`](Process::lines). Should this process be
+/// killed, the kernel kills the program too; processes that the *program* started must watch their own parent
+/// then.
 pub struct Process {
     name: String,
     child: Child,
@@ -60,7 +61,8 @@ impl Process {
         self.child.id()
     }
 
-    /// Stops the whole group with SIGSTOP: it holds all it has and does nothing. Returns when the program has stopped.
+    /// Stops the whole group with SIGSTOP: it holds all it has and does nothing. Returns when the program has
+    /// stopped.
     ///
     /// # Panics
     /// When nothing of the group is left.
@@ -84,7 +86,8 @@ impl Process {
 
     /// Kills the program and all it started with SIGKILL, and returns when the program is dead.
     ///
-    /// The order is sent once more after the program's death, for a child that was being born during the first.
+    /// The order is sent once more after the program's death, for a child that was being born during the
+    /// first.
     pub fn kill_tree(&self) {
         // The leader is never reaped before the guard is dropped, so its number cannot have become another's.
         self.signal_group(Signal::KILL).unwrap_or_default();
@@ -96,8 +99,8 @@ impl Process {
         self.signal_group(Signal::KILL).unwrap_or_default();
     }
 
-    /// Kills the program and all below it with SIGKILL, whatever groups they are in, as a loss of power would: everything is
-    /// stopped first, so that nobody can react to another's death.
+    /// Kills the program and all below it with SIGKILL, whatever groups they are in, as a loss of power
+    /// would: everything is stopped first, so that nobody can react to another's death.
     pub fn kill_all_at_once(&self) {
         let mut all = vec![self.pid];
         let mut next = 0;
@@ -181,8 +184,8 @@ impl Process {
     /// To wait for the next such line after one that was found, pass its index + 1.
     ///
     /// # Errors
-    /// [`Error::Ended`] when the program closed its output without that line, [`Error::TimedOut`] when it did not
-    /// come in time; both with the last lines the program wrote.
+    /// [`Error::Ended`] when the program closed its output without that line, [`Error::TimedOut`] when it did
+    /// not come in time; both with the last lines the program wrote.
     pub fn wait_for_line_from(&self, index: usize, pattern: &str, timeout: Duration) -> Result<Line, Error> {
         if let Some(line) = self.output.find(index, pattern, Instant::now() + timeout) {
             return Ok(line);
@@ -231,9 +234,9 @@ impl Drop for Process {
 
 /// Whether any thread of a process may still execute code of the program.
 ///
-/// Waiting for the kernel's notice of the stop would hang: a program that waits in `vfork` for a child that was
-/// stopped before its `exec` never stops itself. It sleeps uninterruptibly, and like everything that sleeps so, it
-/// stops before it comes back to its code.
+/// Waiting for the kernel's notice of the stop would hang: a program that waits in `vfork` for a child that
+/// was stopped before its `exec` never stops itself. It sleeps uninterruptibly, and like everything that
+/// sleeps so, it stops before it comes back to its code.
 fn executes(pid: u32) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return false;
@@ -264,7 +267,8 @@ pub fn is_alive(pid: u32) -> bool {
 }
 
 const TAIL_LINES: usize = 20;
-/// How long what an ended program wrote is read on: the threads that read it may have to wait for a processor.
+/// How long what an ended program wrote is read on: the threads that read it may have to wait for a
+/// processor.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Long, as a loaded machine may need it.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);

@@ -64,7 +64,8 @@ impl Output {
         self.lock().read.clone()
     }
 
-    /// The first line from `index` on that contains `pattern`; nothing when `deadline` passes or the streams end.
+    /// The first line from `index` on that contains `pattern`; nothing when `deadline` passes or the streams
+    /// end.
     pub(super) fn find(&self, index: usize, pattern: &str, deadline: Instant) -> Option<Line> {
         let mut lines = self.lock();
         loop {

@@ -1,8 +1,8 @@
 //! The thread that spawns every child.
 //!
-//! The parent-death signal fires when the spawning *thread* ends. Tests run on short-lived threads, and a server
-//! shared by several tests must outlive the test that happened to start it; so one thread that lives as long as
-//! the process does all the spawning.
+//! The parent-death signal fires when the spawning *thread* ends. Tests run on short-lived threads, and a
+//! server shared by several tests must outlive the test that happened to start it; so one thread that lives
+//! as long as the process does all the spawning.
 
 use std::io;
 use std::process::{Child, Command};

@@ -85,7 +85,8 @@ pub(super) async fn carry(client: TcpStream, control: Arc<Control>) {
         cut(&client);
         return;
     };
-    // Small messages must not wait for each other; a latency of 40 ms would be the proxy's and not the fault's.
+    // Small messages must not wait for each other; a latency of 40 ms would be the proxy's and not the
+    // fault's.
     for stream in [&client, &server] {
         stream.set_nodelay(true).unwrap_or_default();
     }

@@ -20,7 +20,8 @@ pub enum Fault {
     Hold,
     /// Everything is accepted, nothing is passed on, nothing comes back.
     ///
-    /// A connection that lost something stays silent for good, as its two ends no longer agree on what was sent.
+    /// A connection that lost something stays silent for good, as its two ends no longer agree on what was
+    /// sent.
     BlackHole,
     /// Requests reach the server and are applied; replies are lost, the connection stays open.
     ///
@@ -35,24 +36,25 @@ pub enum Fault {
 /// What happens to a single request.
 ///
 /// With [`FaultProxy::mongodb`](crate::FaultProxy::mongodb) a request is a whole message of the application:
-/// greetings, authentication and the driver's housekeeping pass. With [`FaultProxy::bytes`](crate::FaultProxy::bytes)
-/// it is whatever arrives in one piece, which is right for protocols of short questions and answers only.
+/// greetings, authentication and the driver's housekeeping pass. With
+/// [`FaultProxy::bytes`](crate::FaultProxy::bytes) it is whatever arrives in one piece, which is right for
+/// protocols of short questions and answers only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestFault {
     /// The connection is reset; the server never sees the request.
     CutBefore,
-    /// The request is passed on, its whole reply is received and thrown away, the connection is reset: it *was*
-    /// applied, and the client cannot know.
+    /// The request is passed on, its whole reply is received and thrown away, the connection is reset: it
+    /// *was* applied, and the client cannot know.
     CutAfter,
-    /// After its reply came, the request is sent once more on a connection of its own and the second reply is thrown
-    /// away. The client gets its reply when both are applied.
+    /// After its reply came, the request is sent once more on a connection of its own and the second reply is
+    /// thrown away. The client gets its reply when both are applied.
     ///
-    /// A write that carries a transaction number gets its first result again, as the server recognises it; one of a
-    /// client with `retryWrites=false` is applied twice. The other connection is not authenticated, so this shows
-    /// nothing on a server that demands credentials.
+    /// A write that carries a transaction number gets its first result again, as the server recognises it;
+    /// one of a client with `retryWrites=false` is applied twice. The other connection is not authenticated,
+    /// so this shows nothing on a server that demands credentials.
     Duplicate,
-    /// As [`Duplicate`](RequestFault::Duplicate), but the client gets its reply at once and the second request is
-    /// sent this much later, when the world may have moved on.
+    /// As [`Duplicate`](RequestFault::Duplicate), but the client gets its reply at once and the second
+    /// request is sent this much later, when the world may have moved on.
     DuplicateLater(Duration),
 }
 
@@ -77,8 +79,8 @@ pub struct Counts {
     pub cut_before: u64,
     /// Requests whose reply was received and dropped.
     pub cut_after: u64,
-    /// Requests that were sent, and answered, a second time; one that was answered with an error is not among them, unless it
-    /// is MongoDB's of a key that is there already.
+    /// Requests that were sent, and answered, a second time; one that was answered with an error is not among
+    /// them, unless it is MongoDB's of a key that is there already.
     pub duplicated: u64,
     /// Connections reset by [`FaultProxy::cut_connections`](crate::FaultProxy::cut_connections).
     pub cut_connections: u64,

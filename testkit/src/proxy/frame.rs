@@ -17,9 +17,11 @@ pub(super) enum Protocol {
     Bytes,
     /// Redis's: values, and the n-th request is answered by the n-th reply.
     Redis,
-    /// MongoDB's wire protocol: a header with the length, the message's number and that of the one it answers.
+    /// MongoDB's wire protocol: a header with the length, the message's number and that of the one it
+    /// answers.
     MongoDb,
-    /// PostgreSQL's: messages with a type, and the n-th request is answered by all up to the n-th sign of readiness.
+    /// PostgreSQL's: messages with a type, and the n-th request is answered by all up to the n-th sign of
+    /// readiness.
     Postgres,
     /// HTTP/2's, under gRPC: frames, and a request and its answer on a stream of their own.
     Http2,

@@ -7,12 +7,13 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::frame::{Message, Side};
 
-/// Reads one end of a connection, a frame at a time: frames of several streams take turns, so none may be held back until
-/// its stream is complete.
+/// Reads one end of a connection, a frame at a time: frames of several streams take turns, so none may be
+/// held back until its stream is complete.
 ///
-/// A request counts when its first message is read, since a server may begin with it before it knows that there is no
-/// second; an answer counts when its trailers are read: what was answered in between has reached the client, which knows
-/// without trailers that something is missing. What a request asks for stands in compressed headers, which are not read.
+/// A request counts when its first message is read, since a server may begin with it before it knows that
+/// there is no second; an answer counts when its trailers are read: what was answered in between has reached
+/// the client, which knows without trailers that something is missing. What a request asks for stands in
+/// compressed headers, which are not read.
 pub(super) struct Http2Reader {
     side: Side,
     /// Nothing was read yet: the client begins with words, and not with a frame.
@@ -81,8 +82,9 @@ pub(super) fn is_body_of(stream: i32, frame: &[u8]) -> bool {
     frame.len() > HEADER && frame[3] == DATA && stream_of(frame) == Some(stream)
 }
 
-/// The stream that a frame gives up. A client does so with one that has told it enough, before the server has ended it: of a
-/// request that is to meet something it would take back what was asked, and more so in a repetition, where all comes at once.
+/// The stream that a frame gives up. A client does so with one that has told it enough, before the server has
+/// ended it: of a request that is to meet something it would take back what was asked, and more so in a
+/// repetition, where all comes at once.
 pub(super) fn given_up(frame: &[u8]) -> Option<i32> {
     let stream = stream_of(frame)?;
     (frame[3] == RST_STREAM).then_some(stream)

@@ -8,7 +8,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use super::frame::{Message, Side};
 use super::postgres::{GREETING, HOUSEKEEPING, NOBODY, called};
 
-/// Reads one end of a connection: a request is one packet, a reply all packets up to the last of its last result.
+/// Reads one end of a connection: a request is one packet, a reply all packets up to the last of its last
+/// result.
 pub(super) struct MysqlReader {
     side: Side,
     phase: Phase,
@@ -80,7 +81,8 @@ impl MysqlReader {
             self.phase = Phase::Commands;
             return self.counted(bytes, GREETING.to_owned());
         }
-        // The numbers of packets begin anew with every command; what follows a question about the password goes on.
+        // The numbers of packets begin anew with every command; what follows a question about the password
+        // goes on.
         let continues = bytes[3] != 0;
         match bytes.get(HEADER) {
             _ if continues => self.message(bytes, NOBODY, HOUSEKEEPING.to_owned()),
@@ -165,7 +167,8 @@ impl MysqlReader {
                     let more = more_follows(packet);
                     !more
                 }
-                // MariaDB says of a statement that it was asked before what comes, and not once more what that looks like.
+                // MariaDB says of a statement that it was asked before what comes, and not once more what
+                // that looks like.
                 (Part::Head, _) if packet.len() == KNOWN && packet[1] == 0 => {
                     part = Part::Rows;
                     false
@@ -227,13 +230,14 @@ impl MysqlReader {
     }
 }
 
-/// Whether it answers what prepares a statement. Nothing else that a server says begins so and is as long, in answer to what
-/// tests ask.
+/// Whether it answers what prepares a statement. Nothing else that a server says begins so and is as long, in
+/// answer to what tests ask.
 fn is_prepared(packet: &[u8]) -> bool {
     packet.len() == PREPARED && packet[9] == 0
 }
 
-/// How many descriptions follow it, of parameters and of columns. The driver of the tests asks for no sign between the two.
+/// How many descriptions follow it, of parameters and of columns. The driver of the tests asks for no sign
+/// between the two.
 fn descriptions(packet: &[u8]) -> u32 {
     let count = |at: usize| u32::from(u16::from_le_bytes([packet[at], packet[at + 1]]));
     count(5) + count(7)
@@ -276,7 +280,8 @@ pub(super) fn asked_there(request: &[u8], answer: &[u8]) -> Vec<u8> {
     asked
 }
 
-/// Whether a reply ends with an error, but for the one by which a statement says that what it met is not for it.
+/// Whether a reply ends with an error, but for the one by which a statement says that what it met is not for
+/// it.
 pub(super) fn has_error(reply: &[u8]) -> bool {
     let (mut at, mut last) = (0, &[][..]);
     while let Some(header) = reply.get(at..at + HEADER) {

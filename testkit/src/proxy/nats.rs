@@ -1,4 +1,5 @@
-//! NATS's protocol: lines, some of which announce a payload; a reply comes under the subject that its request named.
+//! NATS's protocol: lines, some of which announce a payload; a reply comes under the subject that its request
+//! named.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
@@ -97,7 +98,8 @@ impl NatsReader {
     }
 }
 
-/// What a request asks for: `STREAM.MSG.GET` of JetStream, or `PUB` for a message to a subject of the application.
+/// What a request asks for: `STREAM.MSG.GET` of JetStream, or `PUB` for a message to a subject of the
+/// application.
 fn named(subject: &str) -> String {
     match subject.strip_prefix("$JS.API.") {
         Some(api) => {

@@ -37,7 +37,8 @@ impl PostgresReader {
             let begin = bytes.len();
             let mut kind = [0];
             if source.read(&mut kind).await? == 0 {
-                // What came before the end is passed on: the last words of a server are an error without a sign.
+                // What came before the end is passed on: the last words of a server are an error without a
+                // sign.
                 return Ok((!bytes.is_empty()).then(|| self.message(bytes, NOBODY, String::new())));
             }
             bytes.push(kind[0]);
@@ -64,7 +65,8 @@ impl PostgresReader {
                     return Ok(Some(self.message(bytes, NOBODY, HOUSEKEEPING.to_owned())));
                 }
                 (Side::Server, b'Z') => return Ok(Some(self.counted(bytes, String::new()))),
-                // A notification comes whenever it likes, and a question about the password waits for its answer.
+                // A notification comes whenever it likes, and a question about the password waits for its
+                // answer.
                 (Side::Server, b'A' | b'N' | b'S') if alone => {
                     return Ok(Some(self.message(bytes, NOBODY, String::new())));
                 }
@@ -76,8 +78,8 @@ impl PostgresReader {
         }
     }
 
-    /// A whole request. What only prepares a statement, or lets go of one, is the driver's own business; and where one is asked
-    /// that was prepared before, it is known by its name.
+    /// A whole request. What only prepares a statement, or lets go of one, is the driver's own business; and
+    /// where one is asked that was prepared before, it is known by its name.
     fn request(&mut self, bytes: Vec<u8>) -> Message {
         match bytes.first() {
             Some(b'P') if name(&bytes, 5) != b"" => {

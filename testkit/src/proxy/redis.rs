@@ -7,8 +7,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use super::frame::{Message, Side};
 use super::postgres::NOBODY;
 
-/// Reads one end of a connection, a value at a time: the n-th request is answered by the n-th reply, where what was published
-/// is none, and a request for several channels has a reply for each.
+/// Reads one end of a connection, a value at a time: the n-th request is answered by the n-th reply, where
+/// what was published is none, and a request for several channels has a reply for each.
 pub(super) struct RedisReader {
     side: Side,
     /// Replies that the requests so far have, or that were given.
@@ -69,7 +69,8 @@ fn message(bytes: Vec<u8>, id: i32, answers: i32, command: String) -> Message {
     }
 }
 
-/// How many values stand in a list of texts, and the first of them: of a request, its command. `*2\r\n$3\r\nGET\r\n…`.
+/// How many values stand in a list of texts, and the first of them: of a request, its command.
+/// `*2\r\n$3\r\nGET\r\n…`.
 fn head(value: &[u8]) -> (i32, String) {
     let mut lines = value.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
     match (lines.next(), lines.next(), lines.next()) {

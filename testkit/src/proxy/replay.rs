@@ -1,4 +1,5 @@
-//! A request that arrives once more: it counts only where the server has done it, or has judged it by the data that it met.
+//! A request that arrives once more: it counts only where the server has done it, or has judged it by the
+//! data that it met.
 
 use std::io;
 use std::time::Duration;
@@ -13,7 +14,8 @@ use super::control::Control;
 use super::frame::{Message, Protocol, Reader};
 use super::{http2, mysql, nats, postgres};
 
-/// How often it arrives that a server refuses it: what it meets may be busy with another request for a moment.
+/// How often it arrives that a server refuses it: what it meets may be busy with another request for a
+/// moment.
 const ARRIVALS_MAX: usize = 20;
 
 const BETWEEN_ARRIVALS: Duration = Duration::from_millis(50);
@@ -95,7 +97,8 @@ impl Connection {
         Err(io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// The reply goes where the first one went, to the client itself; the sign comes after the message was read.
+    /// The reply goes where the first one went, to the client itself; the sign comes after the message was
+    /// read.
     async fn publish_again(&mut self, greeting: Option<Message>, request: &Message) -> io::Result<()> {
         let greeting = greeting.ok_or(io::ErrorKind::NotFound)?;
         self.server.write_all(&greeting.bytes).await?;
@@ -112,7 +115,8 @@ impl Connection {
         Err(io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// Sends all that the client has sent up to the request, which is among it, and waits for the request's reply.
+    /// Sends all that the client has sent up to the request, which is among it, and waits for the request's
+    /// reply.
     async fn repeat_all(&mut self, sent: Option<Message>, request: &Message) -> io::Result<()> {
         let sent = sent.ok_or(io::ErrorKind::NotFound)?;
         if sent.bytes.len() > REMEMBERED_BYTES_MAX {
@@ -125,7 +129,8 @@ impl Connection {
         while let Some(frame) = self.reader.read(&mut self.server).await? {
             has_body |= http2::is_body_of(request.id, &frame.bytes);
             if frame.answers == request.id {
-                // gRPC tells an error in trailers alone: they are compressed, but no message stands before them.
+                // gRPC tells an error in trailers alone: they are compressed, but no message stands before
+                // them.
                 return match has_body {
                     true => Ok(()),
                     false => Err(io::Error::other("the server refused it")),

@@ -17,11 +17,13 @@ use crate::servers::{User, connection_string};
 
 /// A TCP proxy on loopback in front of one server; its faults are switched while it runs.
 ///
-/// It runs on the kit's own runtime, so a test that blocks its thread does not stop it. It ends with the guard.
+/// It runs on the kit's own runtime, so a test that blocks its thread does not stop it. It ends with the
+/// guard.
 ///
-/// A MongoDB client stays on the proxy only with `directConnection=true`, as [`mongodb_uri`](FaultProxy::mongodb_uri)
-/// has it: otherwise it learns the servers' own addresses and goes round the proxy. Put the proxy in front of the
-/// primary then, and remember that such a client does not follow an election.
+/// A MongoDB client stays on the proxy only with `directConnection=true`, as
+/// [`mongodb_uri`](FaultProxy::mongodb_uri) has it: otherwise it learns the servers' own addresses and goes
+/// round the proxy. Put the proxy in front of the primary then, and remember that such a client does not
+/// follow an election.
 pub struct FaultProxy {
     control: Arc<Control>,
     address: SocketAddr,
@@ -29,7 +31,8 @@ pub struct FaultProxy {
 }
 
 impl FaultProxy {
-    /// A proxy in front of a MongoDB server at `host:port`, which knows where a message ends and what it asks for.
+    /// A proxy in front of a MongoDB server at `host:port`, which knows where a message ends and what it asks
+    /// for.
     ///
     /// # Errors
     /// [`Error::System`] when no port can be had.
@@ -37,8 +40,9 @@ impl FaultProxy {
         FaultProxy::start(Protocol::MongoDb, upstream.into())
     }
 
-    /// A proxy in front of a Redis or Valkey server at `host:port`, which knows where a request ends and what it asks
-    /// for, of several on one connection, too. Clients must not encrypt, and must name the channels that they leave.
+    /// A proxy in front of a Redis or Valkey server at `host:port`, which knows where a request ends and what
+    /// it asks for, of several on one connection, too. Clients must not encrypt, and must name the channels
+    /// that they leave.
     ///
     /// # Errors
     /// [`Error::System`] when no port can be had.
@@ -46,8 +50,8 @@ impl FaultProxy {
         FaultProxy::start(Protocol::Redis, upstream.into())
     }
 
-    /// A proxy in front of a PostgreSQL server at `host:port`, which knows where a request ends and what it asks for.
-    /// Clients must not encrypt.
+    /// A proxy in front of a PostgreSQL server at `host:port`, which knows where a request ends and what it
+    /// asks for. Clients must not encrypt.
     ///
     /// # Errors
     /// [`Error::System`] when no port can be had.
@@ -55,9 +59,10 @@ impl FaultProxy {
         FaultProxy::start(Protocol::Postgres, upstream.into())
     }
 
-    /// A proxy in front of an HTTP/2 server at `host:port`, such as one of gRPC, which knows where a request ends and an
-    /// answer does, and not what it asks for. Clients must not encrypt. Headers are compressed
-    /// against those before them, so that a duplicate of a request is one of all that its connection has sent up to it.
+    /// A proxy in front of an HTTP/2 server at `host:port`, such as one of gRPC, which knows where a request
+    /// ends and an answer does, and not what it asks for. Clients must not encrypt. Headers are compressed
+    /// against those before them, so that a duplicate of a request is one of all that its connection has sent
+    /// up to it.
     ///
     /// # Errors
     /// [`Error::System`] when no port can be had.
@@ -65,8 +70,9 @@ impl FaultProxy {
         FaultProxy::start(Protocol::Http2, upstream.into())
     }
 
-    /// A proxy in front of a MySQL or MariaDB server at `host:port`, which knows where a request ends and what it asks for.
-    /// Clients must not encrypt, and must have no password. Prepared statements are known by what prepared them.
+    /// A proxy in front of a MySQL or MariaDB server at `host:port`, which knows where a request ends and
+    /// what it asks for. Clients must not encrypt, and must have no password. Prepared statements are known
+    /// by what prepared them.
     ///
     /// # Errors
     /// [`Error::System`] when no port can be had.
@@ -74,8 +80,9 @@ impl FaultProxy {
         FaultProxy::start(Protocol::Mysql, upstream.into())
     }
 
-    /// A proxy in front of a NATS server at `host:port`, which knows where a message ends and what it asks for. Clients must
-    /// not encrypt. The reply to a duplicate reaches the client, too, which has its answer then.
+    /// A proxy in front of a NATS server at `host:port`, which knows where a message ends and what it asks
+    /// for. Clients must not encrypt. The reply to a duplicate reaches the client, too, which has its answer
+    /// then.
     ///
     /// # Errors
     /// [`Error::System`] when no port can be had.
@@ -132,17 +139,19 @@ impl FaultProxy {
         self.control.set(fault);
     }
 
-    /// Has the next `count` requests of the application meet `fault`; all others go as [`set`](FaultProxy::set).
+    /// Has the next `count` requests of the application meet `fault`; all others go as
+    /// [`set`](FaultProxy::set).
     pub fn next_requests(&self, count: usize, fault: RequestFault) {
         self.control.order(Some(fault), None, count);
     }
 
-    /// The same for requests of one command: MongoDB's, such as `findAndModify`, or Redis's, such as `EVALSHA`; or of one
-    /// function of PostgreSQL's or procedure of MySQL's, such as `acquire`: a statement that calls none at its begin counts by its
-    /// first word; or of one call of JetStream's, such as `STREAM.MSG.GET`, where `PUB` is a message that is to be stored.
+    /// The same for requests of one command: MongoDB's, such as `findAndModify`, or Redis's, such as
+    /// `EVALSHA`; or of one function of PostgreSQL's or procedure of MySQL's, such as `acquire`: a statement
+    /// that calls none at its begin counts by its first word; or of one call of JetStream's, such as
+    /// `STREAM.MSG.GET`, where `PUB` is a message that is to be stored.
     ///
-    /// Better than [`next_requests`](FaultProxy::next_requests) where other requests may come between, such as the
-    /// `getMore` of a change stream.
+    /// Better than [`next_requests`](FaultProxy::next_requests) where other requests may come between, such
+    /// as the `getMore` of a change stream.
     pub fn next_commands(&self, count: usize, command: &str, fault: RequestFault) {
         self.control.order(Some(fault), Some(command), count);
     }
@@ -152,7 +161,8 @@ impl FaultProxy {
         self.control.order(None, Some(command), count);
     }
 
-    /// How many requests of this command have met a fault that was ordered for it by [`next_commands`](Self::next_commands).
+    /// How many requests of this command have met a fault that was ordered for it by
+    /// [`next_commands`](Self::next_commands).
     #[must_use]
     pub fn struck(&self, command: &str) -> u64 {
         self.control.struck(command)
@@ -175,7 +185,8 @@ impl FaultProxy {
         self.control.cut_connections();
     }
 
-    /// Has new connections lead to another server at `host:port`, as a name does after a fail-over. Those that are open stay.
+    /// Has new connections lead to another server at `host:port`, as a name does after a fail-over. Those
+    /// that are open stay.
     pub fn lead_to(&self, upstream: impl Into<String>) {
         self.control.lead_to(upstream.into());
     }

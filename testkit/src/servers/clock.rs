@@ -8,9 +8,11 @@ use super::locate::faketime_library;
 use crate::error::Error;
 use crate::scratch::ScratchDir;
 
-/// The wall clock of a server: right until it is [set](Self::set_ahead). Its monotonic clock is this machine's.
+/// The wall clock of a server: right until it is [set](Self::set_ahead). Its monotonic clock is this
+/// machine's.
 ///
-/// It is libfaketime's work, which stands between the server and the system's calls. Clones are the same clock.
+/// It is libfaketime's work, which stands between the server and the system's calls. Clones are the same
+/// clock.
 #[derive(Clone, Debug)]
 pub struct ServerClock {
     folder: Arc<ScratchDir>,

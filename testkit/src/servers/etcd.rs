@@ -32,7 +32,8 @@ pub struct EtcdOptions {
     pub members: Members,
     /// Further words of each member's command line, such as `--quota-backend-bytes 2097152`.
     pub settings: Vec<String>,
-    /// PEM files of a certificate and its key: clients then connect over TLS, and the kit cannot ask for them.
+    /// PEM files of a certificate and its key: clients then connect over TLS, and the kit cannot ask for
+    /// them.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// What is between the members, where it can be cut.
     pub network: Option<Network>,
@@ -66,8 +67,8 @@ impl EtcdOptions {
 
 /// etcd on free loopback ports, killed and cleaned up on drop.
 ///
-/// Heartbeats every 50 ms, elections after 500 ms: a killed leader is succeeded within a second, and the shortest ttl
-/// that is granted is one second.
+/// Heartbeats every 50 ms, elections after 500 ms: a killed leader is succeeded within a second, and the
+/// shortest ttl that is granted is one second.
 pub struct Etcd {
     options: EtcdOptions,
     members: Vec<Member>,
@@ -249,7 +250,8 @@ impl Etcd {
         format!("etcd://{}", addresses.join(","))
     }
 
-    /// Asks a member's JSON gateway, as `post(0, "/v3/kv/range", "{…}")`. Keys and values are in base64 there.
+    /// Asks a member's JSON gateway, as `post(0, "/v3/kv/range", "{…}")`. Keys and values are in base64
+    /// there.
     ///
     /// # Errors
     /// [`Error::System`] if there is no answer within twenty seconds.
@@ -277,7 +279,8 @@ impl Etcd {
         ask(self.members[number].health_port, "GET", path, "", LOOK_TIMEOUT)
     }
 
-    /// The member that leads now, if a living one says that it does. Between two leaders there is none, also on a busy machine.
+    /// The member that leads now, if a living one says that it does. Between two leaders there is none, also
+    /// on a busy machine.
     #[must_use]
     pub fn leader(&self) -> Option<usize> {
         (0..self.size()).find(|number| {
@@ -350,7 +353,8 @@ impl Etcd {
         Ok(backup)
     }
 
-    /// Gives a killed member the data that it had, as a restored snapshot does whose revisions are not bumped.
+    /// Gives a killed member the data that it had, as a restored snapshot does whose revisions are not
+    /// bumped.
     ///
     /// # Errors
     /// [`Error::System`].

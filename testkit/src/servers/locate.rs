@@ -20,13 +20,14 @@ pub(crate) const NFTABLES_FOLDER: &str = "nftables";
 /// Finds `mongod`: `TESTKIT_MONGOD`, else what `fetch` installed, else the search path.
 ///
 /// # Errors
-/// [`Error::NotInstalled`], with the command that installs it. A `TESTKIT_MONGOD` that names no file is an error
-/// too: falling back would test another server than the one asked for.
+/// [`Error::NotInstalled`], with the command that installs it. A `TESTKIT_MONGOD` that names no file is an
+/// error too: falling back would test another server than the one asked for.
 pub fn mongod_program() -> Result<PathBuf, Error> {
     find("mongod", VARIABLE, mongod_in(&servers_dir()))
 }
 
-/// Finds the server of a build: `TESTKIT_REDIS` or `TESTKIT_VALKEY`, else what `fetch` installed, else the search path.
+/// Finds the server of a build: `TESTKIT_REDIS` or `TESTKIT_VALKEY`, else what `fetch` installed, else the
+/// search path.
 ///
 /// # Errors
 /// As [`mongod_program`].
@@ -46,7 +47,8 @@ pub fn etcd_program() -> Result<PathBuf, Error> {
     find("etcd", "TESTKIT_ETCD", etcd_in(&servers_dir()))
 }
 
-/// Finds `nats-server`: `TESTKIT_NATS`, else what `fetch` installed, else the search path. Older ones than 2.10 do not do.
+/// Finds `nats-server`: `TESTKIT_NATS`, else what `fetch` installed, else the search path. Older ones than
+/// 2.10 do not do.
 ///
 /// # Errors
 /// As [`mongod_program`].
@@ -54,13 +56,15 @@ pub fn nats_program() -> Result<PathBuf, Error> {
     find("nats-server", "TESTKIT_NATS", nats_in(&servers_dir()))
 }
 
-/// Finds libfaketime, which gives one process a clock of its own: `TESTKIT_FAKETIME`, else what `fetch` unpacked.
+/// Finds libfaketime, which gives one process a clock of its own: `TESTKIT_FAKETIME`, else what `fetch`
+/// unpacked.
 ///
 /// # Errors
 /// As [`mongod_program`].
 pub fn faketime_library() -> Result<PathBuf, Error> {
     let unpacked = servers_dir().join(FAKETIME_FOLDER).join("usr/lib");
-    // The one for programs with threads: with the other, two that look at the clock at once may see an old one.
+    // The one for programs with threads: with the other, two that look at the clock at once may see an old
+    // one.
     let library = "faketime/libfaketimeMT.so.1";
     // Below the folder of the machine's architecture.
     let fetched = std::fs::read_dir(&unpacked)
@@ -77,7 +81,8 @@ pub fn faketime_library() -> Result<PathBuf, Error> {
     )
 }
 
-/// Finds Galera, with which MariaDB servers make a cluster: `TESTKIT_GALERA`, else what `fetch` unpacked, else the system's.
+/// Finds Galera, with which MariaDB servers make a cluster: `TESTKIT_GALERA`, else what `fetch` unpacked,
+/// else the system's.
 ///
 /// # Errors
 /// As [`mongod_program`].
@@ -92,7 +97,8 @@ pub fn galera_library() -> Result<PathBuf, Error> {
     find("libgalera_smm.so", "TESTKIT_GALERA", found)
 }
 
-/// A command that runs `nft`, by which the kernel is told what to drop: `TESTKIT_NFT`, else what `fetch` unpacked, else the system's.
+/// A command that runs `nft`, by which the kernel is told what to drop: `TESTKIT_NFT`, else what `fetch`
+/// unpacked, else the system's.
 ///
 /// # Errors
 /// As [`mongod_program`].

@@ -7,8 +7,8 @@ use crate::error::Error;
 
 /// A standalone MongoDB server on a free loopback port, killed and cleaned up on drop.
 ///
-/// It has no change streams, transactions or retryable writes; for those a [`ReplicaSet`](crate::ReplicaSet) of one
-/// node costs little more.
+/// It has no change streams, transactions or retryable writes; for those a [`ReplicaSet`](crate::ReplicaSet)
+/// of one node costs little more.
 pub struct Mongod {
     node: Node,
 }
@@ -40,7 +40,8 @@ impl Mongod {
         Ok(Mongod { node })
     }
 
-    /// Starts a server that shows `own` to whoever encrypts, and demands a certificate that `of_clients` has signed.
+    /// Starts a server that shows `own` to whoever encrypts, and demands a certificate that `of_clients` has
+    /// signed.
     ///
     /// # Errors
     /// As [`start`](Mongod::start).
@@ -120,8 +121,8 @@ impl Mongod {
         self.node.thaw();
     }
 
-    /// Kills the server with SIGKILL. Its port and its data stay, but for writes of the last 100 ms that did not ask
-    /// to be journaled (`j: true` or `w: "majority"`).
+    /// Kills the server with SIGKILL. Its port and its data stay, but for writes of the last 100 ms that did
+    /// not ask to be journaled (`j: true` or `w: "majority"`).
     pub fn kill(&mut self) {
         self.node.kill();
     }

@@ -20,7 +20,8 @@ use crate::scratch::ScratchDir;
 /// How a server is started.
 #[derive(Clone, Debug)]
 pub struct NatsOptions {
-    /// What stands in the `jetstream` block beside the folder, such as `sync_interval: always`; none: no JetStream.
+    /// What stands in the `jetstream` block beside the folder, such as `sync_interval: always`; none: no
+    /// JetStream.
     pub jetstream: Option<String>,
     /// Further lines of its configuration, such as an `authorization` block.
     pub settings: String,
@@ -217,7 +218,8 @@ impl NatsServer {
     /// What the server tells of itself under a path, such as `/jsz`.
     ///
     /// # Errors
-    /// [`Error::System`] if there is no answer within a second, [`Error::NotYet`] with one that is no success.
+    /// [`Error::System`] if there is no answer within a second, [`Error::NotYet`] with one that is no
+    /// success.
     pub fn look(&self, path: &str) -> Result<Value, Error> {
         let address = self.monitor_address();
         let talk = || -> std::io::Result<String> {
@@ -308,7 +310,8 @@ impl NatsServer {
         self.copy(&self.data(), &self.folder.join("kept"))
     }
 
-    /// Has a killed server lose all that came after [`keep_data`](NatsServer::keep_data), as the crash of a machine may.
+    /// Has a killed server lose all that came after [`keep_data`](NatsServer::keep_data), as the crash of a
+    /// machine may.
     ///
     /// # Errors
     /// [`Error::System`], also where nothing was kept.
@@ -344,8 +347,8 @@ impl NatsServer {
         }
     }
 
-    /// Starts a killed server on the same ports and data, and waits for nothing: a member of a cluster is well only once
-    /// the cluster has a majority.
+    /// Starts a killed server on the same ports and data, and waits for nothing: a member of a cluster is
+    /// well only once the cluster has a majority.
     ///
     /// # Errors
     /// Why it did not start.

@@ -15,7 +15,8 @@ use crate::proxy::{Fault, FaultProxy};
 /// A leader that falls silent is replaced after 4 to 10 s; the servers have no setting for it.
 pub struct NatsCluster {
     servers: Vec<NatsServer>,
-    /// Before the cluster's ports of all but the last server, which reaches them by no other way, and they it by none.
+    /// Before the cluster's ports of all but the last server, which reaches them by no other way, and they it
+    /// by none.
     ways: Vec<FaultProxy>,
 }
 
@@ -65,7 +66,8 @@ impl NatsCluster {
                 routes.join(", ")
             };
             let is_last = last.contains(port);
-            // The servers tell each other where they are found: the last is found nowhere, and comes to the others itself.
+            // The servers tell each other where they are found: the last is found nowhere, and comes to the
+            // others itself.
             let (routes, found_at) = match is_last {
                 true => (
                     listed((0..place).filter_map(way_to).collect()),
@@ -111,7 +113,8 @@ impl NatsCluster {
         &mut self.servers
     }
 
-    /// Cuts the last server off from the others, where they are on no [`Network`](crate::Network). Its clients reach it as ever.
+    /// Cuts the last server off from the others, where they are on no [`Network`](crate::Network). Its
+    /// clients reach it as ever.
     pub fn cut_off_the_last(&self) {
         for way in &self.ways {
             way.set(Fault::Refuse);
@@ -146,7 +149,8 @@ impl NatsCluster {
         .await?
     }
 
-    /// Which server leads a stream, waiting for an election if none does. Servers that were killed are not asked.
+    /// Which server leads a stream, waiting for an election if none does. Servers that were killed are not
+    /// asked.
     ///
     /// # Errors
     /// [`Error::TimedOut`] when none is elected.

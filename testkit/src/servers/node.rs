@@ -29,7 +29,8 @@ pub(crate) struct NodeOptions {
     pub(crate) replica_set: Option<String>,
     /// Whether clients must authenticate.
     pub(crate) authentication: bool,
-    /// Whether it fails commands when it is told to (`configureFailPoint`), and looks every second what a TTL index removes.
+    /// Whether it fails commands when it is told to (`configureFailPoint`), and looks every second what a TTL
+    /// index removes.
     pub(crate) fail_points: bool,
     /// A clock of its own; without one it has this machine's.
     pub(crate) clock: Option<ServerClock>,
@@ -294,15 +295,15 @@ const FLAGS: &[&str] = &[
     // The smallest cache there is; three nodes of the default size would claim half the memory each.
     "--wiredTigerCacheSizeGB",
     "0.25",
-    // Journal files are 100 MB each, three are made at once: 300 MB for an empty server. With this it is 8 MB.
-    // The engine takes the last group of that name whole, so the server's own values are repeated.
+    // Journal files are 100 MB each, three are made at once: 300 MB for an empty server. With this it is 8
+    // MB. The engine takes the last group of that name whole, so the server's own values are repeated.
     "--wiredTigerEngineConfigString",
     "log=(enabled=true,remove=true,path=journal,compressor=snappy,file_max=8MB,prealloc=false)",
     "--setParameter",
     "diagnosticDataCollectionEnabled=false",
 ];
-/// A secondary that reads from a frozen node waits up to 60 s before it turns to another, and the majority waits
-/// with it. These bounds are in seconds.
+/// A secondary that reads from a frozen node waits up to 60 s before it turns to another, and the majority
+/// waits with it. These bounds are in seconds.
 const REPLICA_SET_FLAGS: &[&str] = &[
     "--setParameter",
     "oplogInitialFindMaxSeconds=2",

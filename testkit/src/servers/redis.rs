@@ -206,7 +206,8 @@ impl RedisServer {
         self.process.as_ref().map(Process::pid)
     }
 
-    /// Sends a command, words separated by spaces, and returns the first line of the answer. Not authenticated.
+    /// Sends a command, words separated by spaces, and returns the first line of the answer. Not
+    /// authenticated.
     ///
     /// # Errors
     /// [`Error::System`] if there is no answer within ten seconds.
@@ -279,8 +280,8 @@ impl RedisServer {
         self.launch(&Role::Server).await
     }
 
-    /// Takes away the disk's room, as far as a server that keeps a log of its writes can tell: it goes on with a new file, which
-    /// is `/dev/full`.
+    /// Takes away the disk's room, as far as a server that keeps a log of its writes can tell: it goes on
+    /// with a new file, which is `/dev/full`.
     ///
     /// # Errors
     /// [`Error::System`] if that file cannot be made, or the server does not begin it.

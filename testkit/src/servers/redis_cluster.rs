@@ -16,10 +16,11 @@ impl RedisCluster {
     /// How many have slots.
     pub const PRIMARIES: usize = 3;
 
-    /// Starts all six. When this returns, all know each other, the slots are given away, and the replicas have caught up.
+    /// Starts all six. When this returns, all know each other, the slots are given away, and the replicas
+    /// have caught up.
     ///
-    /// A member takes another for gone after two seconds, so a machine that stalls for so long sees a fail-over that nobody
-    /// asked for.
+    /// A member takes another for gone after two seconds, so a machine that stalls for so long sees a
+    /// fail-over that nobody asked for.
     ///
     /// # Errors
     /// [`Error::NotInstalled`], or why a server did not start.

@@ -9,8 +9,8 @@ use crate::network::Network;
 
 /// A Redis primary, its replica, and three sentinels, killed and cleaned up on drop.
 ///
-/// The sentinels take a server for gone after one second, so a machine that stalls for so long sees a fail-over that
-/// nobody asked for.
+/// The sentinels take a server for gone after one second, so a machine that stalls for so long sees a
+/// fail-over that nobody asked for.
 pub struct RedisSentinels {
     servers: [RedisServer; 2],
     sentinels: [RedisServer; 3],
@@ -20,7 +20,8 @@ impl RedisSentinels {
     /// The name by which the sentinels know the primary.
     pub const PRIMARY: &str = "scratch";
 
-    /// Starts all five. When this returns, the replica has caught up and every sentinel knows it and the others.
+    /// Starts all five. When this returns, the replica has caught up and every sentinel knows it and the
+    /// others.
     ///
     /// # Errors
     /// [`Error::NotInstalled`], or why a server did not start.

@@ -24,24 +24,25 @@ pub enum Size {
 
 /// A replica set on free loopback ports, killed and cleaned up on drop.
 ///
-/// A primary that falls silent is replaced after about 1 s (`electionTimeoutMillis`; the server's own value is
-/// 10 s), so a machine that stalls that long sees an election nobody asked for. Clients must cope, and tests must
-/// not assume that node 0 is the primary, nor that the primary stays. A [`shared`](ReplicaSet::shared) set has the server's
-/// own patience.
+/// A primary that falls silent is replaced after about 1 s (`electionTimeoutMillis`; the server's own value
+/// is 10 s), so a machine that stalls that long sees an election nobody asked for. Clients must cope, and
+/// tests must not assume that node 0 is the primary, nor that the primary stays. A
+/// [`shared`](ReplicaSet::shared) set has the server's own patience.
 ///
 /// What harms a set takes `&mut self`; a [`shared`](ReplicaSet::shared) one can therefore not be harmed.
 ///
-/// Data folders of initiated sets are not kept for later runs, on purpose: a set's configuration holds the ports of
-/// its members, parallel test processes cannot have the same ports, and moving a set to other ports takes a forced
-/// reconfiguration on every node and an election all the same, which is most of what starting afresh costs.
+/// Data folders of initiated sets are not kept for later runs, on purpose: a set's configuration holds the
+/// ports of its members, parallel test processes cannot have the same ports, and moving a set to other ports
+/// takes a forced reconfiguration on every node and an election all the same, which is most of what starting
+/// afresh costs.
 pub struct ReplicaSet {
     name: String,
     nodes: Vec<Node>,
 }
 
 impl ReplicaSet {
-    /// Starts a set that lets everybody in. When this returns, a majority write went through the primary, and all
-    /// other nodes are secondaries that could take over.
+    /// Starts a set that lets everybody in. When this returns, a majority write went through the primary, and
+    /// all other nodes are secondaries that could take over.
     ///
     /// # Errors
     /// [`Error::NotInstalled`], or why the set did not start.
@@ -51,8 +52,8 @@ impl ReplicaSet {
         Ok(set)
     }
 
-    /// As [`start`](ReplicaSet::start), of servers that fail commands when they are told to, by `configureFailPoint`, and that
-    /// look every second what a TTL index removes (of a minute).
+    /// As [`start`](ReplicaSet::start), of servers that fail commands when they are told to, by
+    /// `configureFailPoint`, and that look every second what a TTL index removes (of a minute).
     ///
     /// # Errors
     /// As [`start`](ReplicaSet::start).
@@ -250,9 +251,9 @@ impl ReplicaSet {
 
     /// Stops a node with SIGSTOP: connections stay open, nothing is answered.
     ///
-    /// When it is the primary, another is elected after about 2 s, but majority writes may stall for 30 s and more: a
-    /// secondary that reports its progress to the frozen node waits that long for the answer, and the server has no
-    /// setting for it. [`freeze_primary`](ReplicaSet::freeze_primary) avoids the stall.
+    /// When it is the primary, another is elected after about 2 s, but majority writes may stall for 30 s and
+    /// more: a secondary that reports its progress to the frozen node waits that long for the answer, and the
+    /// server has no setting for it. [`freeze_primary`](ReplicaSet::freeze_primary) avoids the stall.
     ///
     /// # Panics
     /// When it was killed.
@@ -262,9 +263,9 @@ impl ReplicaSet {
 
     /// Stops the primary of a complete set of three with SIGSTOP, and returns which node that is.
     ///
-    /// Before, one secondary is made to follow the other instead of the primary, and not to stand for election. So
-    /// the one that is elected has a follower that never waits for the frozen node, and majority writes go on after
-    /// the election.
+    /// Before, one secondary is made to follow the other instead of the primary, and not to stand for
+    /// election. So the one that is elected has a follower that never waits for the frozen node, and majority
+    /// writes go on after the election.
     ///
     /// # Errors
     /// Why the secondaries could not be prepared; nothing is frozen then.
@@ -314,7 +315,8 @@ impl ReplicaSet {
 
     /// Kills a node if it runs, starts it on the same port and data, and waits until it answers.
     ///
-    /// It may still have to catch up: [`wait_until_complete`](ReplicaSet::wait_until_complete) waits for that.
+    /// It may still have to catch up: [`wait_until_complete`](ReplicaSet::wait_until_complete) waits for
+    /// that.
     ///
     /// # Errors
     /// Why it did not start.
@@ -323,13 +325,14 @@ impl ReplicaSet {
         self.nodes[node].launch().await
     }
 
-    /// Kills a node if it runs, and starts it on the same port and data without its set's name, as for maintenance: it stands alone,
-    /// and takes writes. [`restart`](ReplicaSet::restart) puts it back.
+    /// Kills a node if it runs, and starts it on the same port and data without its set's name, as for
+    /// maintenance: it stands alone, and takes writes. [`restart`](ReplicaSet::restart) puts it back.
     ///
     /// # Errors
     /// Why it did not start.
     pub async fn restart_alone(&mut self, node: usize) -> Result<(), Error> {
-        // What was not written to the data files a server that stands alone does not have: it leaves the set's log alone.
+        // What was not written to the data files a server that stands alone does not have: it leaves the
+        // set's log alone.
         let flush = doc! { "fsync": 1 };
         self.nodes[node]
             .command_on("admin", flush, COMMAND_TIMEOUT)
@@ -449,5 +452,6 @@ fn is_true(hello: &Document, field: &str) -> bool {
 
 const START_TIMEOUT: Duration = Duration::from_secs(90);
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(60);
-/// Of writes behind a node that was frozen: more than two of the [stalls](ReplicaSet::freeze), which may follow each other.
+/// Of writes behind a node that was frozen: more than two of the [stalls](ReplicaSet::freeze), which may
+/// follow each other.
 const STALL_TIMEOUT: Duration = Duration::from_secs(150);

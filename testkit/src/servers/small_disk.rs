@@ -10,7 +10,8 @@ use crate::error::Error;
 use crate::eventually::poll_until;
 use crate::process::Process;
 
-/// A file system in memory, in namespaces of its own that a process holds open: it outlives its server, as a disk does.
+/// A file system in memory, in namespaces of its own that a process holds open: it outlives its server, as a
+/// disk does.
 pub(super) struct SmallDisk {
     keeper: Process,
     /// Where it is, for who is in its namespaces.

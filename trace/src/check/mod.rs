@@ -25,9 +25,9 @@ pub struct Checked {
     pub breach: Option<Breach>,
     /// The number of the last line, if it was cut off.
     pub truncated: Option<u64>,
-    /// Whether it is open at the end: its engine still led, wanted or gave back something, as a process that was
-    /// killed leaves it, and as does a recording that stopped while the process went on. What came after is not
-    /// known.
+    /// Whether it is open at the end: its engine still led, wanted or gave back something, as a process that
+    /// was killed leaves it, and as does a recording that stopped while the process went on. What came after
+    /// is not known.
     pub open: bool,
 }
 
@@ -82,15 +82,16 @@ struct Checker {
     timing: Timing,
     seats: BTreeMap<LeaseName, Seat>,
     sent: BTreeMap<RequestId, Sent>,
-    /// The terms that go on and the requests by their ends: a step that looked at each of them would make a trace
-    /// of millions take for ever.
+    /// The terms that go on and the requests by their ends: a step that looked at each of them would make a
+    /// trace of millions take for ever.
     terms_by_end: BTreeSet<(Moment, LeaseName)>,
     sent_by_end: BTreeSet<(Moment, RequestId)>,
     last_request: Option<RequestId>,
     terms: Vec<TermSpan>,
     /// The moment of the last step.
     last: Moment,
-    /// Whether the engine is to be stepped again: it is not when it wants nothing, and then a process may end.
+    /// Whether the engine is to be stepped again: it is not when it wants nothing, and then a process may
+    /// end.
     awaits_more: bool,
 }
 
@@ -309,8 +310,8 @@ impl Answered<'_> {
         }
     }
 
-    /// When the request was sent that extended this term, and by how much. A renewal of the term before, of the same lease,
-    /// says nothing of it.
+    /// When the request was sent that extended this term, and by how much. A renewal of the term before, of
+    /// the same lease, says nothing of it.
     fn extended(&self, name: &LeaseName, token: FencingToken) -> Option<(Moment, tenure_core::Ttl)> {
         let (Operation::Renew(renewals), Reply::Renewed(results)) = (&self.sent.operation, self.reply) else {
             return None;

@@ -13,7 +13,8 @@ pub enum Rule {
     ReleasesAfterWork,
     /// No request outlasts the term that it is to extend, nor the request time-out.
     RequestsWithinTerm,
-    /// The token of a term is greater than that of every earlier one of its lease, and than every one that was given back.
+    /// The token of a term is greater than that of every earlier one of its lease, and than every one that
+    /// was given back.
     TokensRise,
     /// The engine asks to be woken by the end of its terms and requests.
     WakesInTime,

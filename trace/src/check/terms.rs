@@ -16,11 +16,11 @@ pub struct TermSpan {
     /// Since when it was believed in.
     pub from: Moment,
     /// Until when it was believed in, not included: when it ended, or its deadline if that was before. For a
-    /// term whose end the trace does not tell, the last deadline in it: it may have ended long before, with its
-    /// process, or, if only the recording had ended, have been renewed past it.
+    /// term whose end the trace does not tell, the last deadline in it: it may have ended long before, with
+    /// its process, or, if only the recording had ended, have been renewed past it.
     pub until: Moment,
-    /// Until when the trace shows that it was believed in, not included: [`until`](Self::until) if it tells of
-    /// the end, else its last moment.
+    /// Until when the trace shows that it was believed in, not included: [`until`](Self::until) if it tells
+    /// of the end, else its last moment.
     pub recorded_until: Moment,
     /// Whether the trace tells of its end.
     pub ended: bool,

@@ -1,7 +1,8 @@
 //! Every type of a trace as JSON: written and read by one list of its parts, so that the two cannot differ.
 //!
 //! The text is written here, field by field in the order of the lists, and not by `serde_json`'s map: the
-//! order of that one depends on a feature that any crate of a build can turn on. Equal values are equal bytes.
+//! order of that one depends on a feature that any crate of a build can turn on. Equal values are equal
+//! bytes.
 
 mod engine;
 mod fields;

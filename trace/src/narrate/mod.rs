@@ -10,8 +10,8 @@ use told::{came_in, happened, passed, reason, sent};
 
 /// A trace in words: an iterator over lines of text without their ends.
 ///
-/// First a few lines on what the trace is of; then for each step when it was, in milliseconds since the first,
-/// what came in, what went out, and what the process believed afterwards; last whether it was whole.
+/// First a few lines on what the trace is of; then for each step when it was, in milliseconds since the
+/// first, what came in, what went out, and what the process believed afterwards; last whether it was whole.
 #[derive(Debug)]
 pub struct Narration<R> {
     reader: Reader<R>,

@@ -1,7 +1,7 @@
 //! Watching the clock that leases expire by: does it run as fast as ours, and does it step?
 //!
-//! What a store's clock says of the time of day decides nothing; how evenly it runs does. So a lease of the doctor's
-//! own is read again and again: what remains of it must shrink as fast as our own time passes.
+//! What a store's clock says of the time of day decides nothing; how evenly it runs does. So a lease of the
+//! doctor's own is read again and again: what remains of it must shrink as fast as our own time passes.
 
 use crate::commands::look::answer;
 use crate::output::short;

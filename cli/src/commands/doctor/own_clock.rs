@@ -1,4 +1,5 @@
-//! How this machine's own clock is being corrected: by it a holder here counts, and a store whose server is here.
+//! How this machine's own clock is being corrected: by it a holder here counts, and a store whose server is
+//! here.
 
 use crate::supervise::{ClockCorrection, clock_correction};
 use std::io;

@@ -1,5 +1,5 @@
-//! A lease of the doctor's own: whether one is to be had, how long a renewal takes, and how the clock runs that it
-//! expires by.
+//! A lease of the doctor's own: whether one is to be had, how long a renewal takes, and how the clock runs
+//! that it expires by.
 
 use super::clock;
 use super::round_trips::{RoundTrips, unanswered};
@@ -26,7 +26,8 @@ pub(super) struct Examined {
     pub(super) renewals: Option<RoundTrips>,
 }
 
-/// Takes a lease, looks what becomes of it for so long, and gives it back, also when `end` comes first; then, what came.
+/// Takes a lease, looks what becomes of it for so long, and gives it back, also when `end` comes first; then,
+/// what came.
 pub(super) async fn examine<End>(
     store: &dyn LeaseStore,
     timing: &Timing,

@@ -23,7 +23,8 @@ pub(super) async fn bump(
     let before = decided(fence.fence().mark(&bump.resource)).await?;
     let mark = before.as_ref().map(|mark| mark.token);
     let (asked, mut known) = (bump.above, mark);
-    // The lease may live in another store than the mark, with a clock that is ahead: what it has granted counts.
+    // The lease may live in another store than the mark, with a clock that is ahead: what it has granted
+    // counts.
     if let Some(owner) = bump.lease.clone().or(before.and_then(|mark| mark.lease))
         && let Some(granted) = granted(&owner, &place, store).await?
     {
@@ -98,8 +99,8 @@ fn clock_ms() -> u64 {
     u64::try_from(clock.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What the lease has been granted, as far as anybody has said where it is: beside marks elsewhere the default store is a
-/// guess, and may hold another lease of this name.
+/// What the lease has been granted, as far as anybody has said where it is: beside marks elsewhere the
+/// default store is a guess, and may hold another lease of this name.
 async fn granted(
     owner: &LeaseName,
     place: &FencePlace,
@@ -111,7 +112,8 @@ async fn granted(
     }
 }
 
-/// How far above the highest token that is known a counted mark may be set: a day's worth of a busy etcd's revisions.
+/// How far above the highest token that is known a counted mark may be set: a day's worth of a busy etcd's
+/// revisions.
 const COUNTED_AHEAD_MAX: u64 = 1_000_000_000;
 
 /// Refuses what no term may ever be above: a mark never goes down again.

@@ -27,7 +27,8 @@ pub(super) async fn count(store: Option<&str>) -> Result<bool, Failure> {
     Ok(traits.token_source == TokenSource::Revision)
 }
 
-/// Refuses a token that the lease's store has not granted: a fence elsewhere knows only what its clock says of it.
+/// Refuses a token that the lease's store has not granted: a fence elsewhere knows only what its clock says
+/// of it.
 pub(super) async fn bound(
     fence: &dyn Fence,
     resource: &ResourceName,

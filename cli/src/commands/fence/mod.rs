@@ -98,7 +98,8 @@ async fn claim_once(
     claimed
 }
 
-/// How long after a claim that was kept out the next one is made; most fences have waited for seconds themselves.
+/// How long after a claim that was kept out the next one is made; most fences have waited for seconds
+/// themselves.
 const CLAIM_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Claims, and again for so long where it is kept out, or nobody answers.
@@ -155,7 +156,8 @@ async fn check(
     admitted(&resource, &term, voice, "holds the mark".to_owned())
 }
 
-/// The same failure; where an operator has raised the mark that a token is below, with what helps a term that is new all the same.
+/// The same failure; where an operator has raised the mark that a token is below, with what helps a term that
+/// is new all the same.
 async fn of_bumped(failure: Failure, fence: &dyn Fence, resource: &ResourceName) -> Failure {
     if failure.code != Code::Stale.number() {
         return failure;

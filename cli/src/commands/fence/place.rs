@@ -13,7 +13,8 @@ use tenure::{Fence, FenceError, FileSystemTrust, Leases, Watermark, WatermarkVie
 pub(crate) enum Making {
     /// Where they are missing.
     WhereMissing,
-    /// Never. What is refused is counted all the same; but beside a service that has a watermark open it is only looked at.
+    /// Never. What is refused is counted all the same; but beside a service that has a watermark open it is
+    /// only looked at.
     Never,
     /// Never, and nothing is decided: whoever looks changes nothing, and keeps nobody out meanwhile.
     OnlyLooks,
@@ -59,7 +60,8 @@ impl FencePlace {
         }
     }
 
-    /// Opens the fence of [these leases](Self::leases); `None` where there are no marks and none are to be made.
+    /// Opens the fence of [these leases](Self::leases); `None` where there are no marks and none are to be
+    /// made.
     ///
     /// # Errors
     /// What the fence says. No message holds a password.
@@ -110,9 +112,9 @@ impl FencePlace {
         }
     }
 
-    /// Where the leases are whose terms are meant: here if the marks are in their store. Nobody has said so of a place that was
-    /// given without a store: what is known of leases there may be from before they went elsewhere. Nor is it so of one member of
-    /// a quorum, which may lag behind.
+    /// Where the leases are whose terms are meant: here if the marks are in their store. Nobody has said so
+    /// of a place that was given without a store: what is known of leases there may be from before they went
+    /// elsewhere. Nor is it so of one member of a quorum, which may lag behind.
     pub(crate) fn leases(&self, store: Option<&str>) -> Leases {
         // A command that `tenure run` has started is told its store without the password.
         let named = |url: &str| Place::Given(url.to_owned()).for_command(Credentials::Withheld);
@@ -212,7 +214,8 @@ fn watermark(location: &str, making: Making) -> Result<Option<Opened>, Failure> 
     }
 }
 
-/// Whether there is surely nothing. A place that may not be looked into is not one without marks: opening it says why.
+/// Whether there is surely nothing. A place that may not be looked into is not one without marks: opening it
+/// says why.
 fn is_missing(path: &Path) -> bool {
     !path.as_os_str().is_empty() && matches!(path.try_exists(), Ok(false))
 }

@@ -91,8 +91,8 @@ impl FencePlace {
         }
     }
 
-    /// The leases' own file has no table of the user's, so there a slip is more likely than a wish. A database may
-    /// well hold both.
+    /// The leases' own file has no table of the user's, so there a slip is more likely than a wish. A
+    /// database may well hold both.
     fn table_url(&self) -> Result<String, Failure> {
         let url = self.url();
         let databases = ["postgres:", "postgresql:", "mysql:", "mariadb:"];

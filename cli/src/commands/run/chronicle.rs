@@ -33,7 +33,8 @@ impl Chronicle {
         }))
     }
 
-    /// Notes how a term has ended, when its lease was given back. What the store does not take in time is left out.
+    /// Notes how a term has ended, when its lease was given back. What the store does not take in time is
+    /// left out.
     pub(super) async fn end(&self, entry: Entry, end: &TermEnd) {
         let noting = async {
             if let Ok(Some(noted)) = entry.0.await {

@@ -89,7 +89,8 @@ impl NotGivenBack {
 }
 
 impl Turn<'_> {
-    /// Gives the lease back, unless the store does not answer: then it expires by itself. Answers what is to be said of that.
+    /// Gives the lease back, unless the store does not answer: then it expires by itself. Answers what is to
+    /// be said of that.
     pub(super) async fn give_back(
         &mut self,
         leadership: Leadership,

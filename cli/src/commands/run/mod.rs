@@ -38,8 +38,8 @@ use turn::{Taken, Turn};
 /// come by then will hardly come, and the lease expires by itself.
 const LEAVING_REQUESTS: u32 = 2;
 
-/// The longest wait for leaving without a release, however long the ttl: whoever has given up, or was asked to end, has nothing
-/// left to do.
+/// The longest wait for leaving without a release, however long the ttl: whoever has given up, or was asked
+/// to end, has nothing left to do.
 const LEAVING_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Runs the command while this process leads; answers how to end.
@@ -160,8 +160,9 @@ pub(super) async fn undertake(
         Ok(opened) => opened.map_err(of_lease)?,
         Err(signal) => return Ok(signals.ending(of_signal(signal.as_raw()))),
     };
-    // Never closed: the last one to close an SQLite file moves its log into it, which costs two flushes of the
-    // disk after the job has ended, for nothing. The log is as safe, and the next to open it goes on with it.
+    // Never closed: the last one to close an SQLite file moves its log into it, which costs two flushes of
+    // the disk after the job has ended, for nothing. The log is as safe, and the next to open it goes on with
+    // it.
     std::mem::forget(store.clone());
     let board_store = store.clone();
     let history_store = (!arguments.no_history).then(|| store.clone());
@@ -227,8 +228,8 @@ pub(super) async fn undertake(
     outcome.map(|code| signals.ending(code))
 }
 
-/// Before anything is held: it can find what the work starts, no signal ends this process unheard, nobody who reads no messages
-/// holds it up, and it knows who of those below it is none of the work.
+/// Before anything is held: it can find what the work starts, no signal ends this process unheard, nobody who
+/// reads no messages holds it up, and it knows who of those below it is none of the work.
 fn take_charge(voice: Voice) -> Result<Signals, Failure> {
     if !shows_own_processes() {
         return Err(Failure::new(
@@ -268,7 +269,8 @@ async fn take_turns(turn: &mut Turn<'_>, again: Again, mut cooldown: Cooldown) -
     loop {
         let shown = turn.job.shown();
         let taken = turn.take().await;
-        // One that came while the term was ending anyway has changed nothing about how it ended; no other begins.
+        // One that came while the term was ending anyway has changed nothing about how it ended; no other
+        // begins.
         let taken = match turn.signals.end() {
             Some(signal) => taken.and_then(|taken| taken.ended_by(again, signal)),
             None => taken,
@@ -311,9 +313,10 @@ async fn take_turns(turn: &mut Turn<'_>, again: Again, mut cooldown: Cooldown) -
     }
 }
 
-/// Whether the command, which could not be started for this, is to have another turn. One that was not found, or cannot be executed,
-/// is as one that has ended with that code: a file that is being replaced is there again soon, and a person who has made a mistake
-/// has asked for restarts. What this host lacks, processes or memory for one, says nothing of the command, and passes.
+/// Whether the command, which could not be started for this, is to have another turn. One that was not found,
+/// or cannot be executed, is as one that has ended with that code: a file that is being replaced is there
+/// again soon, and a person who has made a mistake has asked for restarts. What this host lacks, processes or
+/// memory for one, says nothing of the command, and passes.
 fn is_tried_again(failure: &Failure, again: Again, cooldown: &Cooldown) -> bool {
     let is_of_command = [Code::NotFound, Code::NotExecutable]
         .map(Code::number)

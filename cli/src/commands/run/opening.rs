@@ -1,5 +1,5 @@
-//! Opening the store, for as long as there is patience: one that is away when this process starts is waited for as one that goes
-//! away later.
+//! Opening the store, for as long as there is patience: one that is away when this process starts is waited
+//! for as one that goes away later.
 
 use super::story::Story;
 use super::waiting::{ATTEMPT_REQUESTS, gave_up, silent};
@@ -29,7 +29,8 @@ pub(super) struct Waiting {
 /// Opens the store of a lease.
 ///
 /// # Errors
-/// What only a person can mend, what the one attempt has met, or what stood in the way when the patience was over.
+/// What only a person can mend, what the one attempt has met, or what stood in the way when the patience was
+/// over.
 pub(super) async fn open(
     place: &Place,
     name: &LeaseName,

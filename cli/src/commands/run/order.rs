@@ -36,7 +36,8 @@ pub(super) async fn campaign(queue: &LockManager, election: &Election) -> Result
     }
 }
 
-/// Whether somebody waits in order, before whom nobody else may take the lease; and lives, where the store does not tell that.
+/// Whether somebody waits in order, before whom nobody else may take the lease; and lives, where the store
+/// does not tell that.
 pub(super) async fn others_wait(
     store: &SharedStore,
     name: &LeaseName,
@@ -56,7 +57,8 @@ pub(super) async fn others_wait(
     Ok(false)
 }
 
-/// Whether another is before this candidate, which may have no place in the queue yet, or it may not lead at all.
+/// Whether another is before this candidate, which may have no place in the queue yet, or it may not lead at
+/// all.
 pub(super) async fn is_behind(
     store: &SharedStore,
     election: &Election,

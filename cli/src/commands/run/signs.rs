@@ -11,17 +11,19 @@ use tokio::time::sleep;
 /// How often it is looked for a sign of life.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Whether somebody with so much patience has to look for signs of life itself: elsewhere the store says whether a lease is over,
-/// and who waits sees it while waiting.
+/// Whether somebody with so much patience has to look for signs of life itself: elsewhere the store says
+/// whether a lease is over, and who waits sees it while waiting.
 pub(super) fn are_needed(store: &SharedStore, patience: Patience) -> bool {
     patience == Patience::OneAttempt && store.traits().timekeeper == Timekeeper::Observer
 }
 
-/// Whether a holder of the lease lives: it has renewed the lease, or given it back, while this process looked on. Looks on for
-/// as long as the lease may last; a lease whose holder has shown nothing by then is known to be over.
+/// Whether a holder of the lease lives: it has renewed the lease, or given it back, while this process looked
+/// on. Looks on for as long as the lease may last; a lease whose holder has shown nothing by then is known to
+/// be over.
 ///
-/// Where each process times by itself how long a record has not changed, one that has just started knows nothing of a holder,
-/// however long ago that died. One attempt after another would find the lease held, for ever.
+/// Where each process times by itself how long a record has not changed, one that has just started knows
+/// nothing of a holder, however long ago that died. One attempt after another would find the lease held, for
+/// ever.
 ///
 /// # Errors
 /// Those of the store.
@@ -42,7 +44,8 @@ pub(super) async fn holder_lives(store: &SharedStore, name: &LeaseName) -> Resul
         let Some(lease) = look().await? else {
             return Ok(true);
         };
-        // What has not changed has run down for longer than this process has looked on. Ages are told by clocks that may be set.
+        // What has not changed has run down for longer than this process has looked on. Ages are told by
+        // clocks that may be set.
         let has_run_down = lease.remaining.saturating_add(looked_for) <= held.remaining;
         match lease.occupancy() {
             _ if lease.token != held.token => return Ok(true),

@@ -54,7 +54,8 @@ impl Story {
                 // Once per kind of failure: the tries go on as long as it takes.
                 if !is_known(self.obstacle.as_ref(), &error) && patience != Patience::OneAttempt {
                     self.told = true;
-                    // Nothing ends the waiting for a store that is mistyped: that is said to whoever wants to hear errors alone.
+                    // Nothing ends the waiting for a store that is mistyped: that is said to whoever wants to
+                    // hear errors alone.
                     let hearers = match (patience, self.is_open) {
                         (Patience::Endless, false) => Hearers::AlsoQuiet,
                         _ => Hearers::of(&error),
@@ -139,8 +140,8 @@ enum Hearers {
 }
 
 impl Hearers {
-    /// Who is told of an error of a store that has answered before. Of a login that is refused, and of another store in the place of
-    /// the one that was asked, is tried on, maybe until a person acts.
+    /// Who is told of an error of a store that has answered before. Of a login that is refused, and of
+    /// another store in the place of the one that was asked, is tried on, maybe until a person acts.
     fn of(error: &StoreError) -> Self {
         match error.fault {
             Fault::AnotherStore => Self::AlsoQuiet,

@@ -48,9 +48,9 @@ pub(super) enum Taken {
 }
 
 impl Taken {
-    /// The same, where `signal` has asked for the end and no turn follows: with the code of a command that has ended by
-    /// itself or on the signal, else as a lost term. With `--keep`, which has no code for that, with the signal's: whoever has
-    /// stopped it sees no failure, whatever its command makes of a signal.
+    /// The same, where `signal` has asked for the end and no turn follows: with the code of a command that
+    /// has ended by itself or on the signal, else as a lost term. With `--keep`, which has no code for that,
+    /// with the signal's: whoever has stopped it sees no failure, whatever its command makes of a signal.
     ///
     /// # Errors
     /// Those of a command that could not be started.
@@ -163,8 +163,9 @@ impl Turn<'_> {
         );
         let led = began.elapsed();
         if let (Some(linger), Ok((Ending::ByItself(status, left), work))) = (self.linger, &mut supervised) {
-            // It guards nothing any more, hears of no renewal from here on, and would give the lease back early: when this process
-            // is killed, or is stopped for a moment. The next term, also with `--keep`, has a warden of its own.
+            // It guards nothing any more, hears of no renewal from here on, and would give the lease back
+            // early: when this process is killed, or is stopped for a moment. The next term, also with
+            // `--keep`, has a warden of its own.
             dismiss(work.take()).await;
             // At once: who asks meanwhile how the night went is not to be told that it goes on.
             let how = kept_in_words(*status, *left, linger);
@@ -202,7 +203,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Says how the command has ended, and that nobody else gets the lease yet. Also where only errors are to be said, if it failed.
+    /// Says how the command has ended, and that nobody else gets the lease yet. Also where only errors are to
+    /// be said, if it failed.
     fn lingers(&self, name: &LeaseName, token: FencingToken, status: ExitStatus, time: Duration) {
         let text = format!(
             "lease \"{name}\": {} ended with {status}; the lease is kept for {} (tenure step-down {name} ends that)",
@@ -218,8 +220,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Keeps what nothing of the work needs any more from others for a while; not where a signal or somebody's wish asks for it, nor
-    /// where it is lost anyway.
+    /// Keeps what nothing of the work needs any more from others for a while; not where a signal or
+    /// somebody's wish asks for it, nor where it is lost anyway.
     async fn linger(&mut self, leadership: &Leadership, time: Duration) {
         manager::status(&format!("keeps the lease for {}", short(time)));
         tokio::select! {
@@ -230,7 +232,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Gives back what nothing of the work needs any more, and then parts with the work's warden, if it was not dismissed before.
+    /// Gives back what nothing of the work needs any more, and then parts with the work's warden, if it was
+    /// not dismissed before.
     async fn part_with(
         &mut self,
         leadership: Leadership,
@@ -313,7 +316,8 @@ impl Turn<'_> {
         )
     }
 
-    /// Stays out for a while, so that another gets to try. The exit code, if a signal asks for the end meanwhile.
+    /// Stays out for a while, so that another gets to try. The exit code, if a signal asks for the end
+    /// meanwhile.
     pub(super) async fn stay_out(&mut self, what: &str, out: Duration) -> Result<(), u8> {
         let name = self.election.name();
         let text = format!("lease \"{name}\": {what}; campaigning again in {}", short(out));

@@ -97,7 +97,8 @@ enum Outcome {
     },
     /// Nobody ever has: most often the name is mistyped, or the store is another.
     NeverTaken,
-    /// This term ended by itself, and another than the one who was called may have begun the next: it was not asked.
+    /// This term ended by itself, and another than the one who was called may have begun the next: it was not
+    /// asked.
     Anew(Lease),
 }
 
@@ -334,8 +335,8 @@ async fn next_holder(
     }
 }
 
-/// Reads the record until it is as wished, at most for `wait`. A look that fails is made again: the holder has heard of the wish
-/// already, and what becomes of it does not hang on who looks.
+/// Reads the record until it is as wished, at most for `wait`. A look that fails is made again: the holder
+/// has heard of the wish already, and what becomes of it does not hang on who looks.
 async fn until(
     store: &dyn LeaseStore,
     name: &LeaseName,

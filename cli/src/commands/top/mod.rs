@@ -111,7 +111,8 @@ fn looks(mut viewed: Viewed, store: Option<String>, arguments: &TopArguments) ->
         let Ok(chosen) = chosen else { return };
         loop {
             let sent = Instant::now();
-            // Each of its requests is waited for by itself: a store with many leases may take long, and answers all the while.
+            // Each of its requests is waited for by itself: a store with many leases may take long, and
+            // answers all the while.
             let look = async {
                 if viewed.store.is_none() {
                     viewed = Viewed::open(store.as_deref()).await?;

@@ -49,7 +49,8 @@ const NAME_MIN: u16 = 12;
 const LEFT_WORDS: u16 = 9;
 const LEADS_FOR: u16 = 12;
 
-/// The widths of the columns that are shown on a terminal of this width: the last are left out before names are cut.
+/// The widths of the columns that are shown on a terminal of this width: the last are left out before names
+/// are cut.
 fn widths(width: u16) -> Vec<u16> {
     let needed = |shown: &[Column]| shown.iter().map(|column| column.cells + 1).sum::<u16>() - 1;
     let shown = (COLUMNS_MIN..=COLUMNS.len())
@@ -115,8 +116,8 @@ pub(super) fn draw(
     frame.render_widget(Line::from("q quit   ↑ ↓ choose a lease").dim(), keys);
 }
 
-/// Which of so many leases are in sight, in so many rows, and which of these is selected: with a hundred thousand of them it would
-/// take longer to make a row of each than there is until the next is drawn.
+/// Which of so many leases are in sight, in so many rows, and which of these is selected: with a hundred
+/// thousand of them it would take longer to make a row of each than there is until the next is drawn.
 fn window(leases: usize, rows: usize, selected: &mut TableState) -> (Range<usize>, TableState) {
     let chosen = selected
         .selected()

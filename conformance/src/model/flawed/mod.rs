@@ -1,5 +1,5 @@
-//! The model with one planted defect. Each flaw stands beside the sound rule that it breaks, so that the sound
-//! model stays free of them.
+//! The model with one planted defect. Each flaw stands beside the sound rule that it breaks, so that the
+//! sound model stays free of them.
 
 mod acquire;
 mod clean_up;

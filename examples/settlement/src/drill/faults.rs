@@ -19,7 +19,8 @@ pub struct Done {
     pub victim: String,
     /// How many payments were settled then, at least.
     pub settled: u64,
-    /// Until another had claimed the fence and went on; after a step-down of the primary, until the next batch was seen.
+    /// Until another had claimed the fence and went on; after a step-down of the primary, until the next
+    /// batch was seen.
     pub recovery: Duration,
     /// Whether a stale write was refused.
     pub refused: bool,

@@ -119,8 +119,9 @@ pub trait Ledger: Send {
     /// What a term does before it claims the fence.
     fn prepare<'a>(&'a mut self, writer: &'a Writer) -> Answer<'a, Result<(), LedgerError>>;
 
-    /// How many payments of this file are settled, read under the fence: nobody else changes it while the term lasts. From the
-    /// first time on the ledger settles this file and no other: a checkpoint is of one file.
+    /// How many payments of this file are settled, read under the fence: nobody else changes it while the
+    /// term lasts. From the first time on the ledger settles this file and no other: a checkpoint is of one
+    /// file.
     fn checkpoint<'a>(
         &'a mut self,
         file: Checksum,

@@ -5,16 +5,16 @@ use std::time::Duration;
 use tenure_core::Term;
 use tokio::time::Instant;
 
-/// How old the fence's last word is when it is asked again. Its mark may have been raised behind the gate's back, as by
-/// an operator.
+/// How old the fence's last word is when it is asked again. Its mark may have been raised behind the gate's
+/// back, as by an operator.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
 
-/// How old it may become while the fence is asked: beyond it, requests wait for the answer. A second more than above, so
-/// that those of a busy service never do.
+/// How old it may become while the fence is asked: beyond it, requests wait for the answer. A second more
+/// than above, so that those of a busy service never do.
 const RELIED_ON_FOR: Duration = Duration::from_secs(2);
 
-/// How long a request waits for that answer. Then it is let in: a store that does not answer must not stop the term that
-/// it has confirmed.
+/// How long a request waits for that answer. Then it is let in: a store that does not answer must not stop
+/// the term that it has confirmed.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The term that gets in.

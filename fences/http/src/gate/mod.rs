@@ -46,9 +46,9 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 /// - **One process, one gate** for a resource: two replicas behind a load balancer do not know who is inside
 ///   the other. There, let the handler enter the fence of its database with the token of its
 ///   [`Admission`]; the layer then only refuses early.
-/// - Marks that are raised in the `Fence` behind the gate's back, as by an operator, are seen at the next claim, and with
-///   the first request that comes a second or two after the fence was last asked. If its store does not answer, the term
-///   that was confirmed last goes on.
+/// - Marks that are raised in the `Fence` behind the gate's back, as by an operator, are seen at the next
+///   claim, and with the first request that comes a second or two after the fence was last asked. If its
+///   store does not answer, the term that was confirmed last goes on.
 pub struct Gate {
     fence: Arc<dyn Fence>,
     resources: Resources,
@@ -66,8 +66,8 @@ impl Gate {
     }
 
     /// How long a term waits for the fence's store to answer its claim and, after that, for requests of older
-    /// terms to end. Default: 10 s; at most a year. Larger: a take-over succeeds behind slower requests. Smaller:
-    /// its client is told sooner to come again.
+    /// terms to end. Default: 10 s; at most a year. Larger: a take-over succeeds behind slower requests.
+    /// Smaller: its client is told sooner to come again.
     #[must_use]
     pub fn wait_at_most(self, wait: Duration) -> Self {
         let wait = wait.min(WAIT_MAX);
@@ -90,8 +90,8 @@ impl Gate {
         }
         let _waits = seat.wait_in_line()?;
         let deadline = Instant::now() + self.wait;
-        // Ends: each turn claims or asks at most once, waits for a change that somebody else makes, or returns; the
-        // deadline ends the waiting, and patience that for an answer.
+        // Ends: each turn claims or asks at most once, waits for a change that somebody else makes, or
+        // returns; the deadline ends the waiting, and patience that for an answer.
         loop {
             let mut change = pin!(seat.changed());
             // In place before looking, so that a change in between is not missed.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tenure_core::ResourceName;
 
-/// Most resources that a gate keeps in memory, at about 300 bytes each. Beyond it, those that nobody is inside
-/// of are forgotten; their marks are still in the fence.
+/// Most resources that a gate keeps in memory, at about 300 bytes each. Beyond it, those that nobody is
+/// inside of are forgotten; their marks are still in the fence.
 const RESOURCES_MAX: usize = 100_000;
 
 #[derive(Default)]

@@ -6,8 +6,8 @@ use tokio::time::Instant;
 /// Shortest time between two warnings about refusals of one kind.
 const WARNING_EVERY: Duration = Duration::from_secs(1);
 
-/// What is refused: each is told of by itself, as one that never stops would hide the rest. What a fence refuses is told of by the
-/// fence, also where it was refused by what that has told before.
+/// What is refused: each is told of by itself, as one that never stops would hide the rest. What a fence
+/// refuses is told of by the fence, also where it was refused by what that has told before.
 #[derive(Clone, Copy)]
 pub(super) enum Refused {
     OlderInside,

@@ -15,7 +15,8 @@ use tenure_sqlite::SqliteFence;
 
 /// Long, as a loaded machine may need it.
 pub const LONG: Duration = Duration::from_secs(30);
-/// A patience that is to run out, and a claim within it: one is several writes to a disk that others may keep busy.
+/// A patience that is to run out, and a claim within it: one is several writes to a disk that others may keep
+/// busy.
 pub const SHORT: Duration = Duration::from_secs(3);
 /// Long enough for what must not happen to happen.
 pub const A_WHILE: Duration = Duration::from_millis(80);

@@ -88,7 +88,8 @@ fn judge(input: &[u8]) {
     }
 }
 
-/// A record that a store may have written, with up to three fields exchanged for anything; and whether none was.
+/// A record that a store may have written, with up to three fields exchanged for anything; and whether none
+/// was.
 fn damaged(choices: &mut Choices<'_>) -> (Document, bool) {
     // First, so that no long text before leaves nothing of the input for it.
     let damages: Vec<Damage> = (0..choices.below(4)).map(|_| Damage::of(choices)).collect();

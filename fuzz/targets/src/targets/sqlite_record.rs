@@ -35,7 +35,8 @@ const TEXTS: [usize; 6] = [0, 1, 2, 7, 12, 13];
 /// The boot whose clock the reader has.
 const OUR_BOOT: &str = "our-boot";
 
-/// A row of the table, and which of its blobs are to be texts: a foreign hand can leave text that is no UTF-8.
+/// A row of the table, and which of its blobs are to be texts: a foreign hand can leave text that is no
+/// UTF-8.
 struct Row {
     values: [Value; COLUMNS],
     blobs_to_texts: bool,

@@ -120,8 +120,8 @@ fn with_password(choices: &mut Choices<'_>) {
     };
     let rest = choices.text();
     let parts = [&scheme, &user, &before, &after, &rest];
-    // An option that is refused is shown as it was given, and whoever writes a password there has none of a URL. And
-    // where the input has found the password out, its parts may be shown.
+    // An option that is refused is shown as it was given, and whoever writes a password there has none of a
+    // URL. And where the input has found the password out, its parts may be shown.
     let not_a_password = [scheme.as_str(), &user, &before].iter().any(|part| {
         [
             "collection=",

@@ -144,7 +144,8 @@ impl Local {
         .normal(Duration::ZERO)
     }
 
-    /// The same candidate `passed` later, without what no longer matters, and with its requests numbered from 0.
+    /// The same candidate `passed` later, without what no longer matters, and with its requests numbered from
+    /// 0.
     pub(crate) fn normal(mut self, passed: Duration) -> Self {
         self.late.sort_unstable();
         let Some(process) = &mut self.process else {

@@ -18,7 +18,8 @@ pub(crate) struct Move {
     pub(crate) local: Local,
     pub(crate) reached: Milestones,
     pub(crate) broken: Option<Invariant>,
-    /// The attempts that it may have taken the lease by, if it said that its campaign is over and released nothing.
+    /// The attempts that it may have taken the lease by, if it said that its campaign is over and released
+    /// nothing.
     pub(crate) forgot: Ranks,
 }
 
@@ -297,7 +298,8 @@ fn extend(
     }
 }
 
-/// What becomes of this candidate when the world does this to it: usually one thing; none if it cannot be done.
+/// What becomes of this candidate when the world does this to it: usually one thing; none if it cannot be
+/// done.
 pub(crate) fn given(configuration: &Configuration, local: &Local, given: Given) -> Vec<Move> {
     let mut after = local.clone();
     let mut moves = Vec::new();

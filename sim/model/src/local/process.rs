@@ -13,7 +13,8 @@ pub(super) struct Stepped {
     pub(super) given_up: Vec<Late>,
     pub(super) reached: Milestones,
     pub(super) broken: Option<Invariant>,
-    /// The attempts that the engine knew of before, if it said in this step that its campaign is over and released nothing.
+    /// The attempts that the engine knew of before, if it said in this step that its campaign is over and
+    /// released nothing.
     pub(super) forgot: Ranks,
 }
 

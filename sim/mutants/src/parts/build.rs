@@ -17,8 +17,8 @@ pub(super) type Built = Result<Vec<PathBuf>, String>;
 
 /// Builds the tests of a part, and of those that are built with it.
 ///
-/// Without the network: the copy needs nothing that this program was not built from. In small steps that are kept, and without what
-/// only a debugger reads: here the same crates are built again and again.
+/// Without the network: the copy needs nothing that this program was not built from. In small steps that are
+/// kept, and without what only a debugger reads: here the same crates are built again and again.
 pub(super) fn build(copy: &PartCopy, part: &Part) -> Result<Built, Error> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let together = copy

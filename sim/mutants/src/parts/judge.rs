@@ -3,8 +3,8 @@
 use super::run::PartOutcome;
 use super::trial::{FAILED_EXIT_CODE, Ran};
 
-/// What a store tells when its server is away, is late, or does not take a statement. In a test that fails so nothing wrong was
-/// answered: it would fail of a statement that is no statement, too.
+/// What a store tells when its server is away, is late, or does not take a statement. In a test that fails so
+/// nothing wrong was answered: it would fail of a statement that is no statement, too.
 const FAULTS_OF_A_SERVER: [&str; 5] = ["Unreachable", "TimedOut", "Internal", "Unsupported", "Forbidden"];
 
 /// How a case of the conformance suite ends that takes too long.

@@ -7,14 +7,16 @@ pub struct Part {
     pub folder: &'static str,
     /// Its package.
     pub package: &'static str,
-    /// What cargo is told to build beside the program `tests`: with which features, and with `--lib` its unit tests, too.
+    /// What cargo is told to build beside the program `tests`: with which features, and with `--lib` its unit
+    /// tests, too.
     ///
-    /// Parts of the same arguments are built by one command, always all of them: what is built of one alone has other features, and
-    /// would be built anew.
+    /// Parts of the same arguments are built by one command, always all of them: what is built of one alone
+    /// has other features, and would be built anew.
     pub arguments: &'static [&'static str],
 }
 
-/// A store, by its name. With its unit tests: what an address is judged by that no name of this machine leads to is held there.
+/// A store, by its name. With its unit tests: what an address is judged by that no name of this machine leads
+/// to is held there.
 macro_rules! store {
     ($name:literal) => {
         &Part {

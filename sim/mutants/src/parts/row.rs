@@ -9,10 +9,11 @@ pub struct PartRow {
     pub name: &'static str,
     /// The guarantee of `GUARANTEES.md` that it breaks.
     pub guarantee: &'static str,
-    /// The file, from the part's folder, with slashes. `../` leads to a crate beside it, which it shares with other parts.
+    /// The file, from the part's folder, with slashes. `../` leads to a crate beside it, which it shares with
+    /// other parts.
     pub file: &'static str,
-    /// What stands there, and what stands there with the bug; never empty. Each is found exactly once; any white space matches any
-    /// other.
+    /// What stands there, and what stands there with the bug; never empty. Each is found exactly once; any
+    /// white space matches any other.
     pub edits: &'static [[&'static str; 2]],
     /// How the names of the tests begin of which one must notice it; never empty.
     pub noticed_by: &'static [&'static str],

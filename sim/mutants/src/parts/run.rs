@@ -100,7 +100,8 @@ pub enum PartOutcome {
 /// Plants one bug after the other, and has the tests of its part look for it.
 ///
 /// # Errors
-/// A row that is out of date or names no test; a copy that does not build, or does not pass the tests without a bug.
+/// A row that is out of date or names no test; a copy that does not build, or does not pass the tests without
+/// a bug.
 pub fn run_parts(
     options: &PartOptions,
     progress: &mut dyn FnMut(PartProgress<'_>),
@@ -156,7 +157,8 @@ struct Campaign {
     limit: Duration,
 }
 
-/// The tests that look for something: for each program of their part, in the order of the programs, those of it.
+/// The tests that look for something: for each program of their part, in the order of the programs, those of
+/// it.
 type Tests = Vec<Vec<String>>;
 
 impl Campaign {
@@ -270,7 +272,8 @@ impl Campaign {
         })
     }
 
-    /// The programs of the tests with this bug, put aside as the next are built in their place; the compiler's words if there are none.
+    /// The programs of the tests with this bug, put aside as the next are built in their place; the
+    /// compiler's words if there are none.
     fn build_row(&self, place: usize, row: &'static PartRow) -> Result<Built, Error> {
         self.copy.plant(row)?;
         let programs = match build(&self.copy, row.part)? {

@@ -27,7 +27,8 @@ const TESTS_SHOWN: usize = 2;
 /// How a line begins and ends in which no test is named.
 const NO_TEST: &str = "| **";
 
-/// The table in Markdown: of these rows those that were tried, and as they stand in the table of before those that were not.
+/// The table in Markdown: of these rows those that were tried, and as they stand in the table of before those
+/// that were not.
 #[must_use]
 pub fn parts_table(rows: &[PartRow], verdicts: &[PartVerdict], before: &str) -> String {
     let mut lines = lines_of(before);

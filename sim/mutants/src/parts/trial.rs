@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many tests run at a time for each core, unless `RUST_TEST_THREADS` says it: they wait more than they work.
+/// How many tests run at a time for each core, unless `RUST_TEST_THREADS` says it: they wait more than they
+/// work.
 const TESTS_FOR_EACH_CORE: usize = 4;
 
 /// How a program of tests ends of which one has failed.
@@ -40,7 +41,8 @@ pub(super) fn list(program: &Path, folder: &Path) -> Result<Vec<String>, Error> 
     Ok(names.map(str::to_owned).collect())
 }
 
-/// Runs these tests of each program, one program after the other, for at most `limit` in all. Servers that they start end with them.
+/// Runs these tests of each program, one program after the other, for at most `limit` in all. Servers that
+/// they start end with them.
 ///
 /// `installed`: the target folder in which the servers are installed.
 pub(super) fn run(

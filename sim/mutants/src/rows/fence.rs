@@ -1,4 +1,5 @@
-//! The fence of the data path, broken in the rules that all fences share, and where the simulator's register keeps the mark.
+//! The fence of the data path, broken in the rules that all fences share, and where the simulator's register
+//! keeps the mark.
 
 use crate::{Checker, Edit, Row};
 

@@ -56,8 +56,9 @@ impl Site {
             };
             let counted = owner.as_ref().and_then(|owner| counts(leases, owner));
             let found = self.look(resource, counted).await?;
-            // A term that is granted between the look and the bump must not be above the mark, as if it were a later one. Where each
-            // look meets one, as of a lock that is never idle, the mark goes above what is granted until it is there.
+            // A term that is granted between the look and the bump must not be above the mark, as if it were
+            // a later one. Where each look meets one, as of a lock that is never idle, the mark goes above
+            // what is granted until it is there.
             let reached = found.revision.saturating_add(ahead(round));
             let none_above = counted
                 .map(|lease| Compare::not_written_after(&self.keys.part(lease, Part::Record), reached));
@@ -115,7 +116,8 @@ impl Site {
 /// In so many rounds at first the mark goes no further than it must, so that the very next term is above it.
 const EXACT_ROUNDS: u32 = 4;
 
-/// How many revisions it goes ahead, in one round after the other: at last about as many as others make while a request is on its way.
+/// How many revisions it goes ahead, in one round after the other: at last about as many as others make while
+/// a request is on its way.
 fn ahead(round: u32) -> i64 {
     match round.checked_sub(EXACT_ROUNDS) {
         Some(further) => 8_i64.pow(further + 1),
@@ -128,9 +130,9 @@ fn counts(leases: Leases, lease: &LeaseName) -> Option<&LeaseName> {
     (leases == Leases::Here).then_some(lease)
 }
 
-/// What no token that was granted up to this revision is above, by the highest that is known. Every token of a lease here is a
-/// revision of this cluster, also where the lease's record is gone: so the revision, unless a token is no revision. Of leases
-/// elsewhere the clock tells as much as to any fence.
+/// What no token that was granted up to this revision is above, by the highest that is known. Every token of
+/// a lease here is a revision of this cluster, also where the lease's record is gone: so the revision, unless
+/// a token is no revision. Of leases elsewhere the clock tells as much as to any fence.
 fn floor(leases: Leases, known: Option<FencingToken>, revision: i64) -> u64 {
     match leases {
         Leases::Here if known.is_none_or(is_counted) => u64::try_from(revision).unwrap_or(0),

@@ -105,8 +105,8 @@ impl Site {
         Ok(MarkPage::beginning(marks))
     }
 
-    /// The counts of refusals beside these marks, by their resources as they stand there. One request for all of them: one for each
-    /// would take a page of round trips.
+    /// The counts of refusals beside these marks, by their resources as they stand there. One request for all
+    /// of them: one for each would take a page of round trips.
     async fn counts(&self, marks: &[KeyValue]) -> Result<BTreeMap<Vec<u8>, Count>, StoreError> {
         let (Some(first), Some(last)) = (marks.first(), marks.last()) else {
             return Ok(BTreeMap::new());

@@ -14,7 +14,8 @@ pub(crate) struct MarkValue {
     pub(crate) lease: Option<LeaseName>,
     /// The term that claimed last, or what an operator has raised it to.
     pub(crate) token: FencingToken,
-    /// Whether an operator has raised it, and no term of its lease has claimed since. Without a lease nobody has, anyway.
+    /// Whether an operator has raised it, and no term of its lease has claimed since. Without a lease nobody
+    /// has, anyway.
     bumped: bool,
 }
 

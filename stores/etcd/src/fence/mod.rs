@@ -21,11 +21,12 @@ use tenure_core::{
 };
 use tenure_remote::{Deed, Noter, Notes, OwnThread, pause_between_rounds};
 
-/// A fence in etcd: [`claim`](Fence::claim) once per term, then [`write`](Self::write), whose transaction compares the mark.
+/// A fence in etcd: [`claim`](Fence::claim) once per term, then [`write`](Self::write), whose transaction
+/// compares the mark.
 ///
-/// A transaction is one step of the cluster, so no write of an older term can be under way when a claim is made: what was
-/// admitted before is there to be read, what comes later is refused. Programs that use another client add
-/// [`condition`](Self::condition) to their transactions.
+/// A transaction is one step of the cluster, so no write of an older term can be under way when a claim is
+/// made: what was admitted before is there to be read, what comes later is refused. Programs that use another
+/// client add [`condition`](Self::condition) to their transactions.
 ///
 /// ```no_run
 /// use tenure_core::{Fence, Leases, ResourceName, Term};
@@ -68,15 +69,15 @@ impl<T> Ruled<T> {
 }
 
 impl EtcdFence {
-    /// The fence in the cluster of a store's URL. Nothing is sent before its first use, which fails where members say that
-    /// they are of different clusters: each would have marks of its own.
+    /// The fence in the cluster of a store's URL. Nothing is sent before its first use, which fails where
+    /// members say that they are of different clusters: each would have marks of its own.
     ///
-    /// Where the leases are elsewhere, a token from the future is known by this machine's clock and not exactly, and a bump
-    /// goes by that clock, or by counting, and not by this cluster's revision.
+    /// Where the leases are elsewhere, a token from the future is known by this machine's clock and not
+    /// exactly, and a bump goes by that clock, or by counting, and not by this cluster's revision.
     ///
     /// # Errors
-    /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, or a file that it names; without the
-    /// password.
+    /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, or a file that it
+    /// names; without the password.
     pub async fn connect(url: &str, leases: Leases) -> Result<Self, StoreError> {
         let site = Arc::new(Site::new(StoreUrl::parse(url)?)?);
         Ok(Self {
@@ -90,8 +91,8 @@ impl EtcdFence {
     /// Makes a transaction, if `term` holds the mark of `resource`.
     ///
     /// # Errors
-    /// [`FenceError::Stale`], [`FenceError::Unclaimed`] or [`FenceError::Foreign`]: nothing was written, and the refusal is
-    /// counted. [`FenceError::Store`] if the cluster failed.
+    /// [`FenceError::Stale`], [`FenceError::Unclaimed`] or [`FenceError::Foreign`]: nothing was written, and
+    /// the refusal is counted. [`FenceError::Store`] if the cluster failed.
     pub async fn write(
         &self,
         resource: &ResourceName,
@@ -104,15 +105,15 @@ impl EtcdFence {
         self.ruled(writing).await
     }
 
-    /// What a transaction that is made with another client must compare to be behind the fence, for as long as `term` is
-    /// not superseded. Sends nothing.
+    /// What a transaction that is made with another client must compare to be behind the fence, for as long
+    /// as `term` is not superseded. Sends nothing.
     #[must_use]
     pub fn condition(&self, resource: &ResourceName, term: &Term) -> FenceCondition {
         self.site().condition(resource, term)
     }
 
-    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most, where the server is silent;
-    /// what it could not write stays counted.
+    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most,
+    /// where the server is silent; what it could not write stays counted.
     pub async fn note_refusals(&self) {
         let noter = Arc::clone(&self.noter);
         // The thread gives up only when the fence is dropped.

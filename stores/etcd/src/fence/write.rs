@@ -9,8 +9,8 @@ use tenure_remote::Deed;
 
 /// A transaction of the user's own, to be made behind the fence.
 ///
-/// Servers take 128 conditions, of which the fence's own is one, and as many operations, unless they are told otherwise. No key
-/// may be written twice.
+/// Servers take 128 conditions, of which the fence's own is one, and as many operations, unless they are told
+/// otherwise. No key may be written twice.
 #[derive(Clone, Default, Debug)]
 pub struct FencedTransaction {
     conditions: Vec<Compare>,
@@ -31,7 +31,8 @@ pub enum Fenced {
     ConditionFailed,
 }
 
-/// What another client of etcd must compare for its transaction to be behind the fence: that the value of a key is equal.
+/// What another client of etcd must compare for its transaction to be behind the fence: that the value of a
+/// key is equal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FenceCondition {
     /// The key of the mark.

@@ -1,6 +1,6 @@
-//! etcd's messages, as far as the store uses them: what a generator would make of `rpc.proto` and `kv.proto`, written out,
-//! so that a build needs no `protoc`. Names and numbers are the protocol's; a field that is never read is left out, which
-//! the encoding allows.
+//! etcd's messages, as far as the store uses them: what a generator would make of `rpc.proto` and `kv.proto`,
+//! written out, so that a build needs no `protoc`. Names and numbers are the protocol's; a field that is
+//! never read is left out, which the encoding allows.
 
 pub(crate) mod cluster;
 pub(crate) mod kv;

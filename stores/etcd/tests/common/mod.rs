@@ -116,8 +116,8 @@ pub fn remove(etcd: &Etcd, member: usize, from: &str, end: &str) -> u64 {
         .map_or(0, |deleted| deleted.parse().expect("a number"))
 }
 
-/// How long each frame of an answer waits while others are to do something, in one round after the other: longer where the machine was
-/// too slow for that. An answer is up to five frames, and has 3 s.
+/// How long each frame of an answer waits while others are to do something, in one round after the other:
+/// longer where the machine was too slow for that. An answer is up to five frames, and has 3 s.
 pub fn pauses() -> impl Iterator<Item = Duration> {
     (1..=10).map(|round: u32| Duration::from_millis(150) * round.min(3))
 }

@@ -14,8 +14,8 @@ const MEMBER_TIME_MAX: Duration = Duration::from_secs(2);
 const MEMBERS_MAX: usize = 50;
 
 impl Site {
-    /// The clocks that judge expiries, against each other and against ours. Ours decides nothing: it is only the
-    /// measure by which they are compared.
+    /// The clocks that judge expiries, against each other and against ours. Ours decides nothing: it is only
+    /// the measure by which they are compared.
     pub(super) async fn examine_clock(&self, hello: &Document) -> Vec<Finding> {
         let judges = match self.is_tied_to_a_member() {
             // The driver asks no other.

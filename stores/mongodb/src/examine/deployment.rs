@@ -112,7 +112,8 @@ fn forgetful(status: &Document) -> Option<&str> {
     (!is_kept).then(|| engine.get_str("name").unwrap_or("of this server"))
 }
 
-/// Which other system answers in MongoDB's place, as far as hosts or answer show it: a majority that it confirms may be none.
+/// Which other system answers in MongoDB's place, as far as hosts or answer show it: a majority that it
+/// confirms may be none.
 fn imitation(hosts: &[String], build: &Document) -> Option<&'static str> {
     let any_host = |holds: &dyn Fn(&str) -> bool| hosts.iter().any(|host| holds(&host.to_ascii_lowercase()));
     if build.keys().any(|key| key.starts_with("ferretdb")) {
@@ -126,8 +127,8 @@ fn imitation(hosts: &[String], build: &Document) -> Option<&'static str> {
     }
 }
 
-/// Whether writes are still confirmed without one of the members that hold data. As many must confirm a write as are a majority of
-/// all who vote, or else all that hold data.
+/// Whether writes are still confirmed without one of the members that hold data. As many must confirm a write
+/// as are a majority of all who vote, or else all that hold data.
 fn survives_a_loss(data: usize, arbiters: usize) -> bool {
     let majority = (data + arbiters) / 2 + 1;
     data > majority.min(data)

@@ -14,7 +14,8 @@ use tenure_core::{
 /// How often one claim sends its upsert; see the acquisition of a lease.
 const UPSERTS_MAX: u32 = 2;
 
-/// How often one bump looks and raises. It looks again where the mark, or a stripe, was above what it was to be raised to.
+/// How often one bump looks and raises. It looks again where the mark, or a stripe, was above what it was to
+/// be raised to.
 const LIFTS_MAX: u32 = 8;
 
 /// What came of one look and raise of a bump.
@@ -31,8 +32,8 @@ enum Known {
 }
 
 impl MongoFence {
-    /// Claims: raises first the mark, then every stripe, and then opens the stripes. Each step only goes forward, so one that
-    /// was cut short is repeated by the next claim of the term.
+    /// Claims: raises first the mark, then every stripe, and then opens the stripes. Each step only goes
+    /// forward, so one that was cut short is repeated by the next claim of the term.
     pub(super) async fn raise(&self, resource: &ResourceName, term: &Term) -> Result<Claimed, FenceError> {
         let known = async {
             match self.granted(resource, &term.lease).await? {
@@ -130,14 +131,15 @@ impl MongoFence {
             Some(_rebound) => raised.map_err(after_the_mark)?,
             None => raised?,
         };
-        // Another bump has given it to another lease meanwhile, so that the mark was left as it is: stripes above it
-        // would refuse the terms that it admits.
+        // Another bump has given it to another lease meanwhile, so that the mark was left as it is: stripes
+        // above it would refuse the terms that it admits.
         let owner = before.as_ref().and_then(|before| before.lease.as_ref());
         if owner.is_some() && owner != lease.as_ref() {
             return Err(self.restless(resource));
         }
         if let Some(before) = before.filter(|before| before.token >= token) {
-            // Claimed since it was looked at, so it was left as it is: that term may be from before this bump.
+            // Claimed since it was looked at, so it was left as it is: that term may be from before this
+            // bump.
             return Ok(Lifted::Overtaken(before.token));
         }
         let lifted = async {
@@ -147,7 +149,8 @@ impl MongoFence {
             let mark = self.shown(resource).await?;
             let mark = mark.ok_or_else(|| self.restless(resource))?;
             Ok(match later {
-                // Stripes that are above the mark were left behind by one that was removed: they would refuse whom it admits.
+                // Stripes that are above the mark were left behind by one that was removed: they would refuse
+                // whom it admits.
                 Some(later) if later > mark.token => Lifted::Overtaken(later),
                 // A later term has claimed since it was bumped.
                 Some(_) | None => Lifted::To(mark),
@@ -200,7 +203,8 @@ impl MongoFence {
             .map(drop)
     }
 
-    /// Opens every stripe for `term`, when all were raised; answers with the highest token where one is above the term's.
+    /// Opens every stripe for `term`, when all were raised; answers with the highest token where one is above
+    /// the term's.
     async fn open_stripes(
         &self,
         resource: &ResourceName,
@@ -249,8 +253,8 @@ impl MongoFence {
         Ok(answer)
     }
 
-    /// The highest token of the stripes where one is above `token`; `None` where all are at it. One that holds no token is an error: the
-    /// server compares it to none, so that no claim could raise it.
+    /// The highest token of the stripes where one is above `token`; `None` where all are at it. One that
+    /// holds no token is an error: the server compares it to none, so that no claim could raise it.
     async fn above(
         &self,
         resource: &ResourceName,
@@ -288,7 +292,8 @@ impl MongoFence {
     }
 }
 
-/// A failure after the mark was written, or found as it should be: nobody can tell any more that nothing was changed.
+/// A failure after the mark was written, or found as it should be: nobody can tell any more that nothing was
+/// changed.
 fn after_the_mark(error: FenceError) -> FenceError {
     match error {
         FenceError::Store(error) => FenceError::Store(after_a_step(error)),

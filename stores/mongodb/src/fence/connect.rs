@@ -17,11 +17,13 @@ use tenure_core::{Fault, Leases, StoreError};
 
 impl MongoFence {
     /// The fence in the database of a store's URL, in the collection `fences`. Servers that do not answer are
-    /// told of by its first use (by a URL that is tied to one server: at once). A program uses the client of its own data instead ([`new`](Self::new)).
+    /// told of by its first use (by a URL that is tied to one server: at once). A program uses the client of
+    /// its own data instead ([`new`](Self::new)).
     ///
     /// # Errors
-    /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, without the password, or that names
-    /// members of different replica sets, or the database `local`; what keeps a server that the URL is tied to from answering.
+    /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, without the password,
+    /// or that names members of different replica sets, or the database `local`; what keeps a server that the
+    /// URL is tied to from answering.
     pub async fn connect(url: &str, leases: Leases) -> Result<Self, StoreError> {
         let parsed = StoreUrl::parse(url)?;
         let mut options = driver_options(&parsed.driver).await?;
@@ -49,7 +51,8 @@ impl MongoFence {
     }
 }
 
-/// Refuses a member that stands alone. Of a server that does not tell what it is, the fence's first use says so.
+/// Refuses a member that stands alone. Of a server that does not tell what it is, the fence's first use says
+/// so.
 async fn refuse_lone(client: &Client, leases: &Collection<Document>, place: &str) -> Result<(), StoreError> {
     let looking = async {
         let told = hello(client, place).await?;

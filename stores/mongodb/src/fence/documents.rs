@@ -24,8 +24,8 @@ const FIELD: &str = "fence";
 
 /// A collection whose documents each carry the token of their last writer in a field, for one term.
 ///
-/// A write of the term changes only documents whose field is not above its token, and sets the field to it: both in
-/// the one step that the server takes for a document.
+/// A write of the term changes only documents whose field is not above its token, and sets the field to it:
+/// both in the one step that the server takes for a document.
 ///
 /// ```no_run
 /// use mongodb::bson::{Document, doc};
@@ -36,7 +36,8 @@ const FIELD: &str = "fence";
 ///     let bank = client.database("bank");
 ///     let accounts = bank.collection::<Document>("accounts");
 ///     // Claims the resource for the term: it must be over with before the term reads.
-///     let accounts = MongoFence::new(&bank, Leases::Here).documents(&ResourceName::new("accounts")?, &term, &accounts).await?;
+///     let fence = MongoFence::new(&bank, Leases::Here);
+///     let accounts = fence.documents(&ResourceName::new("accounts")?, &term, &accounts).await?;
 ///     // Reads one document and claims it: no earlier term changes it from here on.
 ///     let Some(account) = accounts.claim_one(doc! { "_id": 1 }).await? else { return Ok(()) };
 ///     let cents = account.get_i64("cents")? - 5;
@@ -46,23 +47,23 @@ const FIELD: &str = "fence";
 /// ```
 ///
 /// # Guarantee
-/// - No write of an earlier term changes a document that a later term has written or claimed. It is refused as
-///   [`FenceError::Stale`] where it has matched nothing for that reason.
-/// - No update is lost, if a term changes what it has read only where it read by [`claim_one`](Self::claim_one) or
-///   after [`claim_many`](Self::claim_many), from the primary.
+/// - No write of an earlier term changes a document that a later term has written or claimed. It is refused
+///   as [`FenceError::Stale`] where it has matched nothing for that reason.
+/// - No update is lost, if a term changes what it has read only where it read by
+///   [`claim_one`](Self::claim_one) or after [`claim_many`](Self::claim_many), from the primary.
 ///
 /// # What it does not promise
-/// - **Documents that no later term has touched** are still open to an earlier one, also after the later term has
-///   claimed the resource, or an operator has raised its mark: claim them, or use transactions
+/// - **Documents that no later term has touched** are still open to an earlier one, also after the later term
+///   has claimed the resource, or an operator has raised its mark: claim them, or use transactions
 ///   ([`MongoFence::enter`]).
-/// - A document that does not exist carries no token: an earlier term may insert one, and a deletion forgets it.
-///   Keep a document and mark it as deleted, or use transactions.
-/// - A write of many documents that has changed some tells nothing of those that a later term has written: ask
-///   [`newer`](Self::newer).
+/// - A document that does not exist carries no token: an earlier term may insert one, and a deletion forgets
+///   it. Keep a document and mark it as deleted, or use transactions.
+/// - A write of many documents that has changed some tells nothing of those that a later term has written:
+///   ask [`newer`](Self::newer).
 /// - A document whose field is neither a number nor null is matched by nothing.
 ///
-/// Write and read concern are those of the collection that was given; with less than `w: "majority"`, a fail-over
-/// may take a claim back with the write that made it. Indexes need not know the field.
+/// Write and read concern are those of the collection that was given; with less than `w: "majority"`, a
+/// fail-over may take a claim back with the write that made it. Indexes need not know the field.
 #[derive(Clone)]
 pub struct FencedCollection<T: Send + Sync> {
     collection: Collection<T>,
@@ -108,16 +109,16 @@ impl<T: Send + Sync> FencedCollection<T> {
     /// Names the field of the token. Default: `fence`. All writers must agree on it.
     ///
     /// # Errors
-    /// [`EnterError::Refused`] with [`Fault::Invalid`](tenure_core::Fault::Invalid): it is no field at the top of a
-    /// document, or is `_id`.
+    /// [`EnterError::Refused`] with [`Fault::Invalid`](tenure_core::Fault::Invalid): it is no field at the
+    /// top of a document, or is `_id`.
     pub fn field(mut self, field: &str) -> Result<Self, EnterError> {
         condition::require_field(field)?;
         self.condition = Condition::new(field, self.term.token);
         Ok(self)
     }
 
-    /// `filter`, narrowed to documents that this term may write: for calls of your own, in which the update must be
-    /// [`fenced`](Self::update), too.
+    /// `filter`, narrowed to documents that this term may write: for calls of your own, in which the update
+    /// must be [`fenced`](Self::update), too.
     #[must_use]
     pub fn filter(&self, filter: Document) -> Document {
         self.condition.narrow(filter)
@@ -126,14 +127,14 @@ impl<T: Send + Sync> FencedCollection<T> {
     /// `update`, which sets the field to the token besides.
     ///
     /// # Errors
-    /// [`EnterError::Refused`] with [`Fault::Invalid`](tenure_core::Fault::Invalid): it changes the field itself, or is
-    /// no update.
+    /// [`EnterError::Refused`] with [`Fault::Invalid`](tenure_core::Fault::Invalid): it changes the field
+    /// itself, or is no update.
     pub fn update(&self, update: impl Into<UpdateModifications>) -> Result<UpdateModifications, EnterError> {
         self.condition.stamp(update.into())
     }
 
-    /// The same for a statement of the driver's `Client::bulk_write`, which MongoDB 8.0 and later understand. How
-    /// many it has matched must be looked at; [`newer`](Self::newer) tells stale from absent. Elsewhere:
+    /// The same for a statement of the driver's `Client::bulk_write`, which MongoDB 8.0 and later understand.
+    /// How many it has matched must be looked at; [`newer`](Self::newer) tells stale from absent. Elsewhere:
     /// [`update_bulk`](Self::update_bulk).
     ///
     /// # Errors
@@ -145,8 +146,8 @@ impl<T: Send + Sync> FencedCollection<T> {
     /// Changes one document.
     ///
     /// # Errors
-    /// [`EnterError::Refused`] with [`FenceError::Stale`] if a later term has written what `filter` finds; nothing
-    /// was changed. [`EnterError::Driver`].
+    /// [`EnterError::Refused`] with [`FenceError::Stale`] if a later term has written what `filter` finds;
+    /// nothing was changed. [`EnterError::Driver`].
     ///
     /// # Cost
     /// One round trip, as without the fence; two where nothing was matched.
@@ -164,14 +165,14 @@ impl<T: Send + Sync> FencedCollection<T> {
         Ok(updated)
     }
 
-    /// Changes one document, or makes it. `filter` must name the `_id`: only then can there be no second document
-    /// beside one that a later term has written.
+    /// Changes one document, or makes it. `filter` must name the `_id`: only then can there be no second
+    /// document beside one that a later term has written.
     ///
     /// # Errors
-    /// [`EnterError::Refused`] with [`FenceError::Stale`] if a later term has written the document of that `_id`, also where
-    /// the rest of `filter` does not find it; nothing was changed. With [`Fault::Invalid`](tenure_core::Fault::Invalid):
-    /// without an `_id`, or where the document is there and the rest of `filter` does not find it.
-    /// [`EnterError::Driver`].
+    /// [`EnterError::Refused`] with [`FenceError::Stale`] if a later term has written the document of that
+    /// `_id`, also where the rest of `filter` does not find it; nothing was changed. With
+    /// [`Fault::Invalid`](tenure_core::Fault::Invalid): without an `_id`, or where the document is there and
+    /// the rest of `filter` does not find it. [`EnterError::Driver`].
     pub async fn upsert_one(
         &self,
         filter: Document,
@@ -230,9 +231,9 @@ impl<T: Send + Sync> FencedCollection<T> {
         Ok(updated)
     }
 
-    /// Sets the field of every document that `filter` finds to this term's token: what earlier terms still write to
-    /// them is refused from here on. Before they are read: from the primary, as a secondary may not show the last writes of earlier
-    /// terms.
+    /// Sets the field of every document that `filter` finds to this term's token: what earlier terms still
+    /// write to them is refused from here on. Before they are read: from the primary, as a secondary may not
+    /// show the last writes of earlier terms.
     ///
     /// # Errors
     /// As [`update_many`](Self::update_many).
@@ -260,8 +261,8 @@ impl<T: Send + Sync> FencedCollection<T> {
         Ok(deleted)
     }
 
-    /// The highest token above this term's among the documents that `filter` finds; `None` if no later term has
-    /// written one.
+    /// The highest token above this term's among the documents that `filter` finds; `None` if no later term
+    /// has written one.
     ///
     /// # Errors
     /// The driver's.
@@ -314,7 +315,8 @@ impl<T: Send + Sync + Serialize> FencedCollection<T> {
     /// Replaces one document; the field is added to it.
     ///
     /// # Errors
-    /// As [`update_one`](Self::update_one); [`Fault::Invalid`](tenure_core::Fault::Invalid) if it cannot be made a document.
+    /// As [`update_one`](Self::update_one); [`Fault::Invalid`](tenure_core::Fault::Invalid) if it cannot be
+    /// made a document.
     pub async fn replace_one(&self, filter: Document, replacement: &T) -> Result<UpdateResult, EnterError> {
         let replacement =
             serialize_to_document(replacement).map_err(|error| condition::invalid(error.to_string()))?;

@@ -55,9 +55,9 @@ impl MongoFence {
     /// Admits the session's open transaction if `term` holds the mark of `resource`.
     ///
     /// # Guarantee
-    /// If the transaction commits, no later term had claimed the resource before. A stripe of the resource is written
-    /// in it: a claim that comes meanwhile waits until the transaction has ended, and one that came before makes it
-    /// fail with a conflict.
+    /// If the transaction commits, no later term had claimed the resource before. A stripe of the resource is
+    /// written in it: a claim that comes meanwhile waits until the transaction has ended, and one that came
+    /// before makes it fail with a conflict.
     ///
     /// # To ensure correctness
     /// Commit with `w: "majority"`. Without it, a fail-over may take the data back, but never lets a stale

@@ -155,11 +155,12 @@ impl MongoFence {
         Ok(refusals)
     }
 
-    /// One document so that nothing newer can exist: from the primary, which proves to a majority that it still is the primary. A
-    /// standalone server has no other, and refuses to prove it.
+    /// One document so that nothing newer can exist: from the primary, which proves to a majority that it
+    /// still is the primary. A standalone server has no other, and refuses to prove it.
     ///
     /// # Errors
-    /// [`Fault::Unreachable`] where one stands alone that was a member before, as for maintenance: its set may have gone on without it.
+    /// [`Fault::Unreachable`] where one stands alone that was a member before, as for maintenance: its set
+    /// may have gone on without it.
     async fn latest(
         &self,
         subject: &str,

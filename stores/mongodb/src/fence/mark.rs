@@ -78,7 +78,8 @@ impl Found {
             return Err(wrong("previous"));
         }
         let token = document.get_i64("token").ok();
-        // The token and not a word: a claim by an earlier Tenure raises the mark past it, and knows nothing of it.
+        // The token and not a word: a claim by an earlier Tenure raises the mark past it, and knows nothing
+        // of it.
         let bumped = match document.get("bumped") {
             None | Some(Bson::Null) => false,
             Some(Bson::Int64(bumped)) => token == Some(*bumped),

@@ -41,25 +41,25 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 /// A fence over a collection: [`claim`](Fence::claim) once per term, [`enter`](Self::enter) in every
 /// transaction that writes.
 ///
-/// Transactions of one term run side by side; a claim and an open transaction of an older term always conflict:
-/// whichever commits first, the other fails or waits. (A transaction that only read the mark would not notice a
-/// claim that committed meanwhile.) Entering costs one round trip. How: a transaction writes one of a resource's 32
-/// *stripes*, in turn, and a claim writes all of them. So more than 32 transactions that overlap meet, and the
-/// driver repeats one of two that do.
+/// Transactions of one term run side by side; a claim and an open transaction of an older term always
+/// conflict: whichever commits first, the other fails or waits. (A transaction that only read the mark would
+/// not notice a claim that committed meanwhile.) Entering costs one round trip. How: a transaction writes one
+/// of a resource's 32 *stripes*, in turn, and a claim writes all of them. So more than 32 transactions that
+/// overlap meet, and the driver repeats one of two that do.
 ///
-/// **A claim waits** for transactions that have entered, at most 5 s, and may then be made again. One whose process
-/// was killed stays open in the server for `transactionLifetimeLimitSeconds`, 60 s by default, and so long the
-/// claims of its resource time out. To bound it, end the predecessor's sessions (`killSessions`), as
+/// **A claim waits** for transactions that have entered, at most 5 s, and may then be made again. One whose
+/// process was killed stays open in the server for `transactionLifetimeLimitSeconds`, 60 s by default, and so
+/// long the claims of its resource time out. To bound it, end the predecessor's sessions (`killSessions`), as
 /// `examples/settlement` does, or lower the parameter.
 ///
 /// Writes without a transaction: [`FencedCollection`].
 ///
-/// Needs a replica set or a sharded cluster, as transactions do (not so [`FencedCollection`]), and a database other than `local`,
-/// `admin` and `config`. **On a sharded cluster** a transaction over several
-/// shards becomes visible shard by shard, and a read with `local` or `majority` does not wait for it: after a claim it may
-/// still miss what the predecessor has committed. Read there in a transaction with read concern `snapshot` that has
-/// entered, or with [`FencedCollection::claim_one`]. A resource is `_id`, so a sharded collection of marks needs `_id` as
-/// its shard key. All requests run where they are awaited, on the runtime
+/// Needs a replica set or a sharded cluster, as transactions do (not so [`FencedCollection`]), and a database
+/// other than `local`, `admin` and `config`. **On a sharded cluster** a transaction over several shards
+/// becomes visible shard by shard, and a read with `local` or `majority` does not wait for it: after a claim
+/// it may still miss what the predecessor has committed. Read there in a transaction with read concern
+/// `snapshot` that has entered, or with [`FencedCollection::claim_one`]. A resource is `_id`, so a sharded
+/// collection of marks needs `_id` as its shard key. All requests run where they are awaited, on the runtime
 /// of the client that `database` belongs to; it must be the same client as the session's.
 ///
 /// ```no_run
@@ -81,7 +81,8 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 ///         .start_transaction()
 ///         .and_run2(async move |session| {
 ///             fence.enter(session, &ledger, &term).await?;
-///             accounts.update_one(doc! { "_id": 1 }, doc! { "$inc": { "cents": 5 } }).session(&mut *session).await?;
+///             let five_more = doc! { "$inc": { "cents": 5 } };
+///             accounts.update_one(doc! { "_id": 1 }, five_more).session(&mut *session).await?;
 ///             Ok(())
 ///         })
 ///         .await;
@@ -111,10 +112,10 @@ pub struct MongoFence {
 impl MongoFence {
     /// The fence in the collection `fences` of `database`.
     ///
-    /// Where the leases are here, they are in the store's collection, `job_leases` ([`leases_in`](Self::leases_in) another), and a
-    /// token from the future is known exactly; that costs one read a claim. Where they are elsewhere, it is known by the
-    /// server's clock and not exactly, and what a lease of the same name has been granted here, perhaps before the leases went
-    /// elsewhere, says nothing.
+    /// Where the leases are here, they are in the store's collection, `job_leases`
+    /// ([`leases_in`](Self::leases_in) another), and a token from the future is known exactly; that costs one
+    /// read a claim. Where they are elsewhere, it is known by the server's clock and not exactly, and what a
+    /// lease of the same name has been granted here, perhaps before the leases went elsewhere, says nothing.
     #[must_use]
     pub fn new(database: &Database, leases: Leases) -> Self {
         Self::in_collection(database, COLLECTION, leases)
@@ -146,8 +147,8 @@ impl MongoFence {
         self
     }
 
-    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most, where the server is silent;
-    /// what it could not write stays counted.
+    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most,
+    /// where the server is silent; what it could not write stays counted.
     pub async fn note_refusals(&self) {
         self.noter.note().await;
     }

@@ -1,12 +1,12 @@
 //! What makes a claim and an open transaction of an older term conflict, and two of the same term not.
 //!
-//! The server detects conflicts of writes only. So a transaction that enters writes one of a resource's stripes, and
-//! a claim writes all of them: the claim waits for whoever has entered, and whoever enters later with an older
-//! snapshot conflicts. Transactions of one term take the stripes in turn, so they meet only where more of them
-//! overlap than there are stripes; then one of them is repeated.
+//! The server detects conflicts of writes only. So a transaction that enters writes one of a resource's
+//! stripes, and a claim writes all of them: the claim waits for whoever has entered, and whoever enters later
+//! with an older snapshot conflicts. Transactions of one term take the stripes in turn, so they meet only
+//! where more of them overlap than there are stripes; then one of them is repeated.
 //!
-//! A stripe that names no lease is *closed*: nobody enters by it. A claim raises all stripes closed, and opens them for its
-//! term only then, so that a claim which fails at one of them lets its term enter by none.
+//! A stripe that names no lease is *closed*: nobody enters by it. A claim raises all stripes closed, and
+//! opens them for its term only then, so that a claim which fails at one of them lets its term enter by none.
 
 use super::subject;
 use mongodb::bson::{Document, bson, doc};
@@ -56,8 +56,8 @@ pub(super) fn all(resource: &ResourceName) -> Document {
     doc! { "_id": { "$in": ids } }
 }
 
-/// The statements that raise every stripe to `token`, closed, or leave it where it is not lower. A stripe that is left as it is
-/// costs no write, and waits for nobody.
+/// The statements that raise every stripe to `token`, closed, or leave it where it is not lower. A stripe
+/// that is left as it is costs no write, and waits for nobody.
 pub(super) fn raise(resource: &ResourceName, token: FencingToken) -> Vec<Document> {
     let lower = bson!({ "$or": [
         { "$eq": [{ "$type": "$token" }, "missing"] },
@@ -75,12 +75,14 @@ pub(super) fn raise(resource: &ResourceName, token: FencingToken) -> Vec<Documen
     (0..STRIPES).map(statement).collect()
 }
 
-/// The statement that lets `term` enter by every stripe that is at its token. Those that it opens nobody has entered.
+/// The statement that lets `term` enter by every stripe that is at its token. Those that it opens nobody has
+/// entered.
 pub(super) fn open(resource: &ResourceName, term: &Term) -> Document {
     let lease = term.lease.as_str();
     let mut raised = all(resource);
     raised.insert("token", term.token.signed());
-    // One of another lease was left behind by a mark that was removed, and transactions may have entered by it.
+    // One of another lease was left behind by a mark that was removed, and transactions may have entered by
+    // it.
     raised.insert("lease", doc! { "$in": [null, lease] });
     doc! { "q": raised, "u": { "$set": { "lease": lease } }, "multi": true }
 }

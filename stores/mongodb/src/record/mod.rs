@@ -25,8 +25,8 @@ pub(crate) const STORE_NOW: &str = "storeNow";
 /// The field of an answer in which the server shows a record as it is.
 const RECORD: &str = "record";
 
-/// What the answer about one lease carries: its record, and the server's clock of the same command. A list of its fields would
-/// cost the server as much again.
+/// What the answer about one lease carries: its record, and the server's clock of the same command. A list of
+/// its fields would cost the server as much again.
 pub(crate) fn whole() -> Document {
     doc! { RECORD: "$$ROOT", STORE_NOW: "$$NOW" }
 }
@@ -63,7 +63,8 @@ impl Shown {
     }
 }
 
-/// The record of such an answer, with the clock in it. One that was replayed is the record alone, without a clock.
+/// The record of such an answer, with the clock in it. One that was replayed is the record alone, without a
+/// clock.
 fn of_whole(mut answer: Document) -> Document {
     let now = answer.remove(STORE_NOW);
     let Some(Bson::Document(mut record)) = answer.remove(RECORD) else {

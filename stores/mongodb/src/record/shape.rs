@@ -1,8 +1,10 @@
-//! What a record must be like for a statement to reach it; the same rules as `decode`'s, in the server's words.
+//! What a record must be like for a statement to reach it; the same rules as `decode`'s, in the server's
+//! words.
 //!
-//! Said twice. A statement for one lease says it all in its pipeline: what stands in its filter would be planned each time.
-//! One for many leases says what concerns types and ranges of the plain fields in its filter, and whatever lies deeper in its
-//! pipeline. (A `$jsonSchema` says it all at once, and costs twice as much on every request.)
+//! Said twice. A statement for one lease says it all in its pipeline: what stands in its filter would be
+//! planned each time. One for many leases says what concerns types and ranges of the plain fields in its
+//! filter, and whatever lies deeper in its pipeline. (A `$jsonSchema` says it all at once, and costs twice as
+//! much on every request.)
 
 use mongodb::bson::{Bson, Document, bson, doc};
 use tenure_core::{FencingToken, Ttl};
@@ -32,9 +34,11 @@ fn name_pattern() -> &'static str {
     r"(?s)\A(?!\p{Z})(?!.*\p{Z}\z)(?!(?:.*/)?\.{0,2}(?:/|\z))[^\p{Cc}]+\z"
 }
 
-/// The condition in the filter of a statement for many leases: only records that this crate can read are touched.
+/// The condition in the filter of a statement for many leases: only records that this crate can read are
+/// touched.
 ///
-/// A record that does not match is not found, so no update, however wrong, can reach it. [`fits`] is the other half.
+/// A record that does not match is not found, so no update, however wrong, can reach it. [`fits`] is the
+/// other half.
 pub(crate) fn readable() -> Document {
     // A type in a filter also matches an array with an element of that type.
     let of = |types: Bson| doc! { "$type": types, "$not": { "$type": "array" } };
@@ -65,8 +69,8 @@ pub(crate) fn readable() -> Document {
 }
 
 /// The half of the rules that stands in every pipeline: what lies within `released`, `stepDownAsked` and
-/// `previous`, and lengths in bytes. Only for records that are [`readable`] so far. Lists are literals: a list of expressions is
-/// built anew for every record.
+/// `previous`, and lengths in bytes. Only for records that are [`readable`] so far. Lists are literals: a
+/// list of expressions is built anew for every record.
 pub(crate) fn fits() -> Bson {
     fits_beside(&[previous_owner()])
 }
@@ -105,11 +109,12 @@ fn token_max() -> i64 {
     FencingToken::MAX.signed()
 }
 
-/// Whether what is held lasts no longer than a lease can: otherwise it is none to others. Whoever holds it puts its expiry right, and all
-/// others change nothing of what is held, but for a wish.
+/// Whether what is held lasts no longer than a lease can: otherwise it is none to others. Whoever holds it
+/// puts its expiry right, and all others change nothing of what is held, but for a wish.
 pub(crate) fn lasts_no_longer() -> Bson {
     let beyond_ms = i64::try_from(Ttl::BEYOND_MAX.as_millis()).expect("a day");
-    // Asked of what may be no record, too: to add what is no number, or ends after all dates, would be an error.
+    // Asked of what may be no record, too: to add what is no number, or ends after all dates, would be an
+    // error.
     let ttl_ms = bson!({ "$cond": [
         { "$in": [{ "$type": "$ttlMs" }, { "$literal": ["int", "long"] }] },
         { "$max": [{ "$min": ["$ttlMs", TTL_MS_MAX] }, 0_i64] },
@@ -132,15 +137,16 @@ fn are_names(texts: &[Bson]) -> Bson {
             .iter()
             .map(|text| bson!({ "$ne": [without(text, "."), ""] })),
     );
-    // A server compiles a pattern with every statement that has one, used or not, unless it depends on the record.
+    // A server compiles a pattern with every statement that has one, used or not, unless it depends on the
+    // record.
     let pattern = bson!({ "$ifNull": ["$_id.none", name_pattern()] });
     let matched = |text: &Bson| bson!({ "$regexMatch": { "input": text, "regex": &pattern } });
     let matched: Vec<Bson> = texts.iter().map(matched).collect();
     bson!({ "$or": [{ "$and": plain }, { "$and": matched }] })
 }
 
-/// The whole as one expression, but for the name, which is the request's: for a statement whose filter says no more than
-/// which record.
+/// The whole as one expression, but for the name, which is the request's: for a statement whose filter says
+/// no more than which record.
 pub(crate) fn is_record() -> Bson {
     let plain = [
         ("$owner", "string"),

@@ -21,11 +21,12 @@ type Verdict = Result<Renewed, StoreError>;
 /// How many leases of a batch are looked at once more at the same time. Most batches lose none.
 const READS_AT_ONCE: usize = 8;
 
-/// A renewal may take a third of its ttl. It is judged by the clock at which it arrived, so where somebody keeps
-/// the record locked, this is how long after its end a lease may be revived.
+/// A renewal may take a third of its ttl. It is judged by the clock at which it arrived, so where somebody
+/// keeps the record locked, this is how long after its end a lease may be revived.
 const PARTS_OF_TTL: u32 = 3;
 
-/// A renewal may take so long whatever the ttl: less would end those of a busy server, which nobody keeps waiting.
+/// A renewal may take so long whatever the ttl: less would end those of a busy server, which nobody keeps
+/// waiting.
 const RENEWAL_TIME_LEAST: Duration = Duration::from_secs(1);
 
 impl Site {
@@ -77,8 +78,8 @@ impl Site {
         self.time_max.min(part.max(RENEWAL_TIME_LEAST))
     }
 
-    /// Looks once more at a lease that was not extended, so that nothing newer can exist: a primary that was deposed
-    /// does not know, and a term that is told as lost ends.
+    /// Looks once more at a lease that was not extended, so that nothing newer can exist: a primary that was
+    /// deposed does not know, and a term that is told as lost ends.
     async fn read_lost(&self, request: &Renew) -> Verdict {
         match self.read(&request.name).await? {
             Some(record) if is_mine(request, &record) && record.is_held() => Err(StoreError::unknown(
@@ -93,7 +94,8 @@ impl Site {
         }
     }
 
-    /// The same for those of a batch that seem to be lost, some at a time. What is not answered by then stays unknown.
+    /// The same for those of a batch that seem to be lost, some at a time. What is not answered by then stays
+    /// unknown.
     async fn confirm_lost(self: &Arc<Self>, requests: &[Renew], verdicts: &mut [Verdict], end: Instant) {
         let permits = Arc::new(Semaphore::new(READS_AT_ONCE));
         let mut running = JoinSet::new();

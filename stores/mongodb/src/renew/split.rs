@@ -1,5 +1,5 @@
-//! A batch of renewals of which something keeps a part waiting: it is asked for again in smaller parts, so that in the end
-//! nobody waits along.
+//! A batch of renewals of which something keeps a part waiting: it is asked for again in smaller parts, so
+//! that in the end nobody waits along.
 
 use super::Verdict;
 use super::together::{Answers, STATEMENT_LEASES_MAX};
@@ -14,15 +14,17 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// Parts of batches that are under way at once, of all batches: the rest of the connections are left for what is not kept
-/// waiting.
+/// Parts of batches that are under way at once, of all batches: the rest of the connections are left for what
+/// is not kept waiting.
 pub(crate) const PARTS_AT_ONCE: usize = 8;
 
-/// Whoever asks for a renewal waits for a tenth of the ttl, unless set otherwise. By then each verdict that can be had is told.
+/// Whoever asks for a renewal waits for a tenth of the ttl, unless set otherwise. By then each verdict that
+/// can be had is told.
 const TTLS_PART_WAITED: u32 = 10;
 
-/// It is not hurried more than this, of which the whole gets a third: a shorter time would break off what a busy server does,
-/// which nobody keeps waiting. With a ttl below ten times that, who asks may have given up before all parts were asked for.
+/// It is not hurried more than this, of which the whole gets a third: a shorter time would break off what a
+/// busy server does, which nobody keeps waiting. With a ttl below ten times that, who asks may have given up
+/// before all parts were asked for.
 const WAITED_LEAST: Duration = Duration::from_secs(3);
 
 /// Most names that are known to be kept waiting.
@@ -62,8 +64,8 @@ impl Stuck {
         }
     }
 
-    /// The places of those that may be asked for together, and of those that go alone: each time others of them first, as not
-    /// all may get their turn.
+    /// The places of those that may be asked for together, and of those that go alone: each time others of
+    /// them first, as not all may get their turn.
     fn part(&self, requests: &[Renew]) -> (Vec<usize>, Vec<usize>) {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let is_free = |place: &usize| !names.contains(&requests[*place].name);
@@ -99,8 +101,9 @@ impl Pace {
 }
 
 impl Site {
-    /// Extends several leases: all by one command; what that does not come to, in parts of one statement each; what those do
-    /// not come to, one by one. Beside that, and one by one, those that kept a batch waiting before.
+    /// Extends several leases: all by one command; what that does not come to, in parts of one statement
+    /// each; what those do not come to, one by one. Beside that, and one by one, those that kept a batch
+    /// waiting before.
     pub(super) async fn renew_several(self: &Arc<Self>, requests: &[Renew], verdicts: &mut [Verdict]) {
         let pace = Pace::of(requests, self.time_max);
         let (together, alone) = self.stuck.part(requests);
@@ -175,8 +178,8 @@ impl Site {
         self.renew_part(requests, pace.part).await
     }
 
-    /// One alone, too, is known by its stamp: on a set that is slow, and keeps nobody waiting, the server breaks off the wait
-    /// for a majority, and what was extended is told all the same.
+    /// One alone, too, is known by its stamp: on a set that is slow, and keeps nobody waiting, the server
+    /// breaks off the wait for a majority, and what was extended is told all the same.
     async fn renew_part(&self, requests: &[Renew], time_max: Duration) -> Answers {
         let failed = |error| Answers::final_ones(vec![Err(error); requests.len()]);
         let mut answers = self

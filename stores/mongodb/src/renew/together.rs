@@ -13,15 +13,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, Renew, Renewed, StoreError, Ttl, Wish};
 
-/// Most leases that one statement extends. The server reads a statement's text for a tenth of a millisecond and more,
-/// whatever it does then, so a statement for each lease kept it busy; but each record is looked for among all of its
-/// statement's terms.
+/// Most leases that one statement extends. The server reads a statement's text for a tenth of a millisecond
+/// and more, whatever it does then, so a statement for each lease kept it busy; but each record is looked for
+/// among all of its statement's terms.
 pub(super) const STATEMENT_LEASES_MAX: usize = 64;
 
 /// What one command has led to.
 pub(super) struct Answers {
     pub(super) verdicts: Vec<Verdict>,
-    /// The places of those that it did not come to: the server broke it off, or the statement that they are in.
+    /// The places of those that it did not come to: the server broke it off, or the statement that they are
+    /// in.
     pub(super) unreached: Vec<usize>,
 }
 
@@ -33,15 +34,15 @@ impl Answers {
 }
 
 impl Site {
-    /// One `update` with a statement for some dozens of leases each, then one read of the same names, and of the whole records
-    /// where they were not extended.
+    /// One `update` with a statement for some dozens of leases each, then one read of the same names, and of
+    /// the whole records where they were not extended.
     ///
     /// The counts of an update do not tell which record was changed, so each extension stamps the record
     /// with this batch's id, and the read looks for it. It may be read later than it was written, never
     /// earlier: the session makes it wait for the write.
     ///
-    /// The server breaks off an update that takes longer than `time_max`, and tells nothing of the statements that it
-    /// has made by then: the read does.
+    /// The server breaks off an update that takes longer than `time_max`, and tells nothing of the statements
+    /// that it has made by then: the read does.
     pub(super) async fn renew_together(
         &self,
         requests: &[Renew],
@@ -80,7 +81,8 @@ impl Site {
             places.entry(request.name.as_str()).or_default().push(place);
         }
         let mut verdicts: Vec<Option<Verdict>> = vec![None; requests.len()];
-        // Judged as they come: a document takes several times the room of its verdict, and many batches are under way.
+        // Judged as they come: a document takes several times the room of its verdict, and many batches are
+        // under way.
         let found = self
             .leases
             .find(doc! { "_id": { "$in": names(&places) }, "renewal": batch, "released": null })
@@ -124,7 +126,8 @@ impl Site {
         Ok(Answers { verdicts, unreached })
     }
 
-    /// Sends a statement for some dozens of leases each; answers with the refused requests, by their place in the batch.
+    /// Sends a statement for some dozens of leases each; answers with the refused requests, by their place in
+    /// the batch.
     async fn update_several(
         &self,
         session: &mut ClientSession,
@@ -260,8 +263,8 @@ fn places_of<'a>(places: &'a Places<'_>, document: &Document) -> &'a [usize] {
     places.get(name).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The verdict on a record that has the batch's stamp, so that it was understood when it was extended; `None` if it is not, or
-/// not any more, of this very term.
+/// The verdict on a record that has the batch's stamp, so that it was understood when it was extended; `None`
+/// if it is not, or not any more, of this very term.
 fn extended_now(request: &Renew, document: &Document) -> Option<Renewed> {
     let is_mine = document.get_str("incarnation").ok()?.parse() == Ok(request.incarnation)
         && document.get_i64("generation").ok()? == request.token.signed()

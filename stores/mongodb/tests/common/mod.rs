@@ -49,8 +49,8 @@ impl Scratch {
     }
 }
 
-/// Asks with the same attempt until it is granted, each time within the bound: where the ttl is short, or the set elects, an
-/// acquisition on a machine that stands still is given up.
+/// Asks with the same attempt until it is granted, each time within the bound: where the ttl is short, or the
+/// set elects, an acquisition on a machine that stands still is given up.
 pub async fn persist(store: &MongoStore, asked: &Acquire) -> Grant {
     eventually_async(Duration::from_secs(90), "an acquisition", || async {
         match bounded("an acquisition", store.acquire(asked)).await {
@@ -61,7 +61,8 @@ pub async fn persist(store: &MongoStore, asked: &Acquire) -> Grant {
     .await
 }
 
-/// Waits until a write to this collection has come upon another's, of a transaction that is open: the server tries it again and again.
+/// Waits until a write to this collection has come upon another's, of a transaction that is open: the server
+/// tries it again and again.
 pub async fn until_a_write_waits(leases: &Collection<Document>) {
     let waiting = vec![
         doc! { "$currentOp": { "allUsers": true } },

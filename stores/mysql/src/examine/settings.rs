@@ -7,7 +7,8 @@ use tenure_core::Finding;
 use tenure_remote::Deed;
 use tenure_remote::clock::{Ahead, finding};
 
-/// A statement that may not take so long would be cut while it waits for a row, or for transactions that have entered.
+/// A statement that may not take so long would be cut while it waits for a row, or for transactions that have
+/// entered.
 const STATEMENT_TIMEOUT_MIN_MS: i64 = 5_000;
 
 /// A whole batch of renewals of leases with long names, and something more.
@@ -80,8 +81,8 @@ impl Site {
         }
     }
 
-    /// How long a request waits for a table that somebody keeps locked: a moment where the session is this program's own, and otherwise
-    /// as the server says.
+    /// How long a request waits for a table that somebody keeps locked: a moment where the session is this
+    /// program's own, and otherwise as the server says.
     async fn examine_table_locks(&self) -> Option<Finding> {
         const SUBJECT: &str = "table locks";
         let asked = "SELECT @@SESSION.lock_wait_timeout";
@@ -117,7 +118,8 @@ impl Site {
         }
     }
 
-    /// MariaDB's limit on each statement, also on those of procedures; MySQL's is on reading ones outside them alone.
+    /// MariaDB's limit on each statement, also on those of procedures; MySQL's is on reading ones outside
+    /// them alone.
     async fn examine_statement_timeout(&self) -> Option<Finding> {
         const SUBJECT: &str = "statement timeout";
         let asked = "SELECT CAST(@@SESSION.max_statement_time * 1000 AS SIGNED)";

@@ -11,8 +11,8 @@ const COLUMN: &str = "SELECT MAX(COLUMN_NAME = 'bumped_token') FROM information_
      WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'tenure_fences'";
 
 impl Site {
-    /// Whether the procedures, and the column that came later, are those that this program would make: a set-up of the same
-    /// version may be older, and lack what was mended since.
+    /// Whether the procedures, and the column that came later, are those that this program would make: a
+    /// set-up of the same version may be older, and lack what was mended since.
     pub(super) async fn examine_setup(&self) -> Finding {
         const SUBJECT: &str = "set-up";
         const LACKING: &str = "tenure_fences has no column bumped_token";

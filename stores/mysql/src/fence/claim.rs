@@ -11,8 +11,8 @@ use tenure_core::{
 };
 use tenure_remote::{Deed, after_a_step};
 
-/// What a claim was judged by, as the server found it under the lock of the mark: without its lease, where that is the
-/// term's and nobody has claimed the mark.
+/// What a claim was judged by, as the server found it under the lock of the mark: without its lease, where
+/// that is the term's and nobody has claimed the mark.
 pub(super) struct Found {
     pub(super) mark: Option<Mark>,
     granted: Option<FencingToken>,
@@ -156,7 +156,8 @@ impl Site {
         bump: &Bump,
         subject: &str,
     ) -> Result<Option<&'static str>, StoreError> {
-        // A record counts only where there is one. Where the text is hidden from this role, nobody knows what the procedure hears.
+        // A record counts only where there is one. Where the text is hidden from this role, nobody knows what
+        // the procedure hears.
         let asked = format!(
             "SELECT {NOTES_BUMPS}, {HEARS_OF_LEASES} OR NOT EXISTS (SELECT 1 FROM tenure_leases WHERE name = COALESCE({}, \
              (SELECT lease FROM tenure_fences WHERE resource = {})))",
@@ -176,7 +177,8 @@ impl Site {
     }
 }
 
-/// Whether a bump notes that it was one: by the procedure's text, or where that is hidden from this role, by the column.
+/// Whether a bump notes that it was one: by the procedure's text, or where that is hidden from this role, by
+/// the column.
 const NOTES_BUMPS: &str = "COALESCE(
     (SELECT MAX(ROUTINE_DEFINITION LIKE '%bumped_token%') FROM information_schema.ROUTINES
         WHERE ROUTINE_SCHEMA = DATABASE() AND ROUTINE_NAME = 'tenure_bump_1'),

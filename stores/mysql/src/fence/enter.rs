@@ -11,24 +11,27 @@ use tenure_core::{Fault, FenceError, ResourceName, StoreError, Term};
 use tenure_remote::{Deed, after_a_step};
 
 impl MysqlFence {
-    /// Admits a term into the user's own transaction, or refuses it: to be called in the transaction that writes, before
-    /// it commits, best as its first statement. One round trip.
+    /// Admits a term into the user's own transaction, or refuses it: to be called in the transaction that
+    /// writes, before it commits, best as its first statement. One round trip.
     ///
     /// # Guarantee
-    /// If this admits and the transaction commits, then no later term had claimed `resource` when it committed. It
-    /// locks the row of the mark, shared, until the transaction ends; a claim of a later term waits for that.
+    /// If this admits and the transaction commits, then no later term had claimed `resource` when it
+    /// committed. It locks the row of the mark, shared, until the transaction ends; a claim of a later term
+    /// waits for that.
     ///
-    /// Enter the outermost transaction, not behind a savepoint, also not once more: rolling back to one takes the lock of an
-    /// entry behind it back, and what is written after it is unfenced, but for [guarded](Self::guard) tables; and releasing one,
-    /// as nested blocks of a framework do, [`commit`](Self::commit) takes for the same. And no branch of `XA`: what is prepared
-    /// outlives the server, and the lock of its entry does not. After a restart or a fail-over, and in MariaDB below `SERIALIZABLE` as
-    /// soon as it is prepared, a later term may claim before `XA COMMIT`.
+    /// Enter the outermost transaction, not behind a savepoint, also not once more: rolling back to one takes
+    /// the lock of an entry behind it back, and what is written after it is unfenced, but for
+    /// [guarded](Self::guard) tables; and releasing one, as nested blocks of a framework do,
+    /// [`commit`](Self::commit) takes for the same. And no branch of `XA`: what is prepared outlives the
+    /// server, and the lock of its entry does not. After a restart or a fail-over, and in MariaDB below
+    /// `SERIALIZABLE` as soon as it is prepared, a later term may claim before `XA COMMIT`.
     ///
-    /// It is the very transaction that entered which must commit. Roll back after any error of the server, also of your own
-    /// statements: some roll the whole transaction back (1213, the victim of a deadlock). And let no statement stand between
-    /// entering and the commit that commits by itself: `TRUNCATE`, `CREATE`, `ALTER`, `DROP` and `RENAME` (but of temporary
-    /// tables), `LOCK TABLES`, `ANALYZE`, `OPTIMIZE`, `GRANT`, `BEGIN`. After either, each statement that follows commits by
-    /// itself and is not fenced, and a `COMMIT` says that all is well; [`commit`](Self::commit) says that it is not, and a
+    /// It is the very transaction that entered which must commit. Roll back after any error of the server,
+    /// also of your own statements: some roll the whole transaction back (1213, the victim of a deadlock).
+    /// And let no statement stand between entering and the commit that commits by itself: `TRUNCATE`,
+    /// `CREATE`, `ALTER`, `DROP` and `RENAME` (but of temporary tables), `LOCK TABLES`, `ANALYZE`,
+    /// `OPTIMIZE`, `GRANT`, `BEGIN`. After either, each statement that follows commits by itself and is not
+    /// fenced, and a `COMMIT` says that all is well; [`commit`](Self::commit) says that it is not, and a
     /// guarded table refuses a stale term there, too.
     ///
     /// # Errors
@@ -74,23 +77,26 @@ impl MysqlFence {
         }
     }
 
-    /// Commits a transaction that has [entered](Self::enter), if it is still the one that did. Two round trips.
+    /// Commits a transaction that has [entered](Self::enter), if it is still the one that did. Two round
+    /// trips.
     ///
-    /// In place of the driver's own `commit`, which succeeds also where nothing is left to commit. Where several resources were
-    /// entered, name the first.
+    /// In place of the driver's own `commit`, which succeeds also where nothing is left to commit. Where
+    /// several resources were entered, name the first.
     ///
     /// # Errors
-    /// [`FenceError::Store`]; what was not committed yet is rolled back. With [`Fault::Invalid`], and unknown: it had not
-    /// entered; or the transaction that had has ended before: what was written since may be committed, and was not fenced; or a
-    /// savepoint from before an entry was released or rolled back: the server does not tell these apart. Of the last nothing is
-    /// committed, nor is it the next time: enter before any savepoint.
+    /// [`FenceError::Store`]; what was not committed yet is rolled back. With [`Fault::Invalid`], and
+    /// unknown: it had not entered; or the transaction that had has ended before: what was written since may
+    /// be committed, and was not fenced; or a savepoint from before an entry was released or rolled back: the
+    /// server does not tell these apart. Of the last nothing is committed, nor is it the next time: enter
+    /// before any savepoint.
     pub async fn commit(
         &self,
         mut transaction: Transaction<'_>,
         resource: &ResourceName,
     ) -> Result<(), FenceError> {
         let (subject, place) = (subject(resource), self.site.place());
-        // The session stops to show the term as well: whoever has it next is not to write to guarded tables by that.
+        // The session stops to show the term as well: whoever has it next is not to write to guarded tables
+        // by that.
         let released = format!("RELEASE SAVEPOINT {}; SET @tenure_term = NULL", entry(resource));
         let failed = match transaction.query_drop(released).await {
             Ok(()) => {
@@ -109,13 +115,14 @@ impl MysqlFence {
             ),
             Err(error) => after_a_step(store_error(&error, Deed::Write, &subject, place)),
         };
-        // A session that does not commit by itself has begun another one. Where the connection is gone, so is that.
+        // A session that does not commit by itself has begun another one. Where the connection is gone, so is
+        // that.
         let _ended = transaction.rollback().await;
         Err(FenceError::Store(failed))
     }
 
-    /// The refusal of a [guarded](Self::guard) table of `resource`, or of the procedure that enters, in an error of the
-    /// driver's, counted beside the mark; `None` if it is another error.
+    /// The refusal of a [guarded](Self::guard) table of `resource`, or of the procedure that enters, in an
+    /// error of the driver's, counted beside the mark; `None` if it is another error.
     ///
     /// # Errors
     /// [`FenceError::Store`]: it is a refusal, but the mark that says which cannot be read.
@@ -147,10 +154,10 @@ impl MysqlFence {
     }
 }
 
-/// The savepoint that an entry leaves in its transaction. However that ends, the server forgets it, so nobody has to ask which
-/// transaction is open, which needs privileges. But the server forgets it also with any earlier savepoint that is rolled back or
-/// released, and of two entries it knows the later one alone. It is the resource's own, as a later entry of another would put it
-/// into another transaction.
+/// The savepoint that an entry leaves in its transaction. However that ends, the server forgets it, so nobody
+/// has to ask which transaction is open, which needs privileges. But the server forgets it also with any
+/// earlier savepoint that is rolled back or released, and of two entries it knows the later one alone. It is
+/// the resource's own, as a later entry of another would put it into another transaction.
 fn entry(resource: &ResourceName) -> String {
     let mut hasher = DefaultHasher::new();
     resource.as_str().hash(&mut hasher);

@@ -18,8 +18,8 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// By the column of that name: the token and not a word, as a claim by an earlier Tenure raises the mark past it, and
-    /// knows nothing of it.
+    /// By the column of that name: the token and not a word, as a claim by an earlier Tenure raises the mark
+    /// past it, and knows nothing of it.
     fn new(mark: Mark, bumped_token: Option<i64>) -> Self {
         let bumped = mark.lease.is_none() || bumped_token == Some(mark.token.signed());
         Self {
@@ -64,8 +64,8 @@ impl Site {
     }
 
     async fn rows(&self, subject: &str, condition: &str) -> Result<Vec<Row>, StoreError> {
-        // A table of an earlier set-up has no such column, and its marks are read all the same: inside, the name is that of
-        // the column where there is one, and of the null outside where there is none.
+        // A table of an earlier set-up has no such column, and its marks are read all the same: inside, the
+        // name is that of the column where there is one, and of the null outside where there is none.
         let bumped = "(SELECT bumped_token FROM tenure_fences g WHERE g.resource = f.resource)";
         let most = MARKS_MAX + 1;
         let statement = format!(

@@ -1,4 +1,5 @@
-//! The fence for data that lives in MySQL or MariaDB: old terms are refused inside the transaction that writes.
+//! The fence for data that lives in MySQL or MariaDB: old terms are refused inside the transaction that
+//! writes.
 
 mod claim;
 mod enter;
@@ -20,8 +21,8 @@ use tenure_core::{
 };
 use tenure_remote::{Noter, OwnThread};
 
-/// A mark per resource, in the user's own server, beside the data it protects: [`claim`](Fence::claim) once per term,
-/// [`enter`](Self::enter) in every transaction that writes.
+/// A mark per resource, in the user's own server, beside the data it protects: [`claim`](Fence::claim) once
+/// per term, [`enter`](Self::enter) in every transaction that writes.
 ///
 /// ```no_run
 /// use tenure_core::{Fence, Leases, ResourceName, Term};
@@ -41,17 +42,18 @@ use tenure_remote::{Noter, OwnThread};
 /// }
 /// ```
 ///
-/// Entering locks the row of the mark, shared: transactions of one term run side by side, and a claim of a later term
-/// waits for every one that has entered, 3 s or, by MySQL, 4 s at most, and may then be made again. In a transaction that began to read
-/// before a claim, at `REPEATABLE READ`, entering fails. The data may be in another database of the same server.
+/// Entering locks the row of the mark, shared: transactions of one term run side by side, and a claim of a
+/// later term waits for every one that has entered, 3 s or, by MySQL, 4 s at most, and may then be made
+/// again. In a transaction that began to read before a claim, at `REPEATABLE READ`, entering fails. The data
+/// may be in another database of the same server.
 ///
-/// Other drivers and languages call the procedure `tenure_enter_1(resource, lease, token)`, first in each transaction and before any
-/// savepoint. With `SAVEPOINT entered` behind it, and `RELEASE SAVEPOINT entered` before the `COMMIT`, they notice as
-/// [`commit`](Self::commit) does.
-/// Writers that know nothing of Tenure: [`guard`](Self::guard).
+/// Other drivers and languages call the procedure `tenure_enter_1(resource, lease, token)`, first in each
+/// transaction and before any savepoint. With `SAVEPOINT entered` behind it, and `RELEASE SAVEPOINT entered`
+/// before the `COMMIT`, they notice as [`commit`](Self::commit) does. Writers that know nothing of Tenure:
+/// [`guard`](Self::guard).
 ///
-/// Its own requests run on a thread of its own, or of the store it belongs to. Refusals are counted beside the mark,
-/// at most once a second.
+/// Its own requests run on a thread of its own, or of the store it belongs to. Refusals are counted beside
+/// the mark, at most once a second.
 #[derive(Clone)]
 pub struct MysqlFence {
     site: Arc<Site>,
@@ -63,9 +65,10 @@ pub struct MysqlFence {
 impl MysqlFence {
     /// The fence in the database of a URL, as [`MysqlStore::connect`] takes it.
     ///
-    /// Where the leases are elsewhere, a token from the future is known by this server's clock and not exactly, and what a
-    /// lease of the same name has been granted here, perhaps before the leases went elsewhere, says nothing. Where there is
-    /// such a record, the set-up must know of this: one from before is refused with the way out.
+    /// Where the leases are elsewhere, a token from the future is known by this server's clock and not
+    /// exactly, and what a lease of the same name has been granted here, perhaps before the leases went
+    /// elsewhere, says nothing. Where there is such a record, the set-up must know of this: one from before
+    /// is refused with the way out.
     ///
     /// # Errors
     /// As [`MysqlStore::connect`].
@@ -95,14 +98,15 @@ impl MysqlFence {
         }
     }
 
-    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most, where the server is silent;
-    /// what it could not write stays counted.
+    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most,
+    /// where the server is silent; what it could not write stays counted.
     pub async fn note_refusals(&self) {
         let noter = Arc::clone(&self.noter);
         let _given_up = self.thread.run(async move { noter.note().await }).await;
     }
 
-    /// Counts a refusal beside the mark that was found; where there is none, there is nothing to count beside.
+    /// Counts a refusal beside the mark that was found; where there is none, there is nothing to count
+    /// beside.
     fn refuse<T, M>(&self, found: Option<&M>, error: FenceError) -> Result<T, FenceError> {
         if found.is_some() {
             self.noter.count(&self.thread, &error);
@@ -135,8 +139,9 @@ impl fmt::Debug for MysqlFence {
 }
 
 impl Fence for MysqlFence {
-    /// Durable before it returns; but [`Claimed::Already`] may come while the term's first claim is still on its way to the
-    /// disk, where it is with the next commit of the server: so with whatever is written behind it.
+    /// Durable before it returns; but [`Claimed::Already`] may come while the term's first claim is still on
+    /// its way to the disk, where it is with the next commit of the server: so with whatever is written
+    /// behind it.
     ///
     /// Waits for transactions that have entered, 3 s or, by MySQL, 4 s at most. A refusal takes no lock.
     fn claim<'a>(

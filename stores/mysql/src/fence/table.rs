@@ -23,22 +23,23 @@ const OWN_TABLES: [&str; 4] = [
 ];
 
 impl MysqlFence {
-    /// Has `table` refuse every `INSERT`, `UPDATE`, `DELETE` and `REPLACE`, whoever sends it, unless its session shows the
-    /// term that holds `resource`: by [`enter`](Self::enter), by the procedure `tenure_enter_1`, or by
-    /// `SET @tenure_term = '<token> <lease>'`. For the table's owner.
+    /// Has `table` refuse every `INSERT`, `UPDATE`, `DELETE` and `REPLACE`, whoever sends it, unless its
+    /// session shows the term that holds `resource`: by [`enter`](Self::enter), by the procedure
+    /// `tenure_enter_1`, or by `SET @tenure_term = '<token> <lease>'`. For the table's owner.
     ///
-    /// A stale term is refused, whatever its session shows. But a session shows what it has shown last until it ends, is reset or
-    /// [commits](Self::commit) by the fence: on a connection that a pool hands on without resetting it, a program that does not enter at all may write
-    /// while the term that entered there before still holds the resource. `TRUNCATE`, what a foreign key does to a
-    /// table by itself, and what replication applies as rows fire no trigger. Where it applies
-    /// [statements](Self::log_has_statements), the replica's own triggers judge.
+    /// A stale term is refused, whatever its session shows. But a session shows what it has shown last until
+    /// it ends, is reset or [commits](Self::commit) by the fence: on a connection that a pool hands on
+    /// without resetting it, a program that does not enter at all may write while the term that entered there
+    /// before still holds the resource. `TRUNCATE`, what a foreign key does to a table by itself, and what
+    /// replication applies as rows fire no trigger. Where it applies [statements](Self::log_has_statements),
+    /// the replica's own triggers judge.
     ///
-    /// `table` is a name in the database of the fence, or `database.table`; each as it is, or in the server's quotes, as a name
-    /// with a dot must be.
+    /// `table` is a name in the database of the fence, or `database.table`; each as it is, or in the server's
+    /// quotes, as a name with a dot must be.
     ///
     /// # Errors
-    /// [`FenceError::Store`]: [`Fault::Busy`](tenure_core::Fault::Busy) where a transaction that has used the table stays open
-    /// for 2 s; do it again. A guard that was there stays in force until the new one is.
+    /// [`FenceError::Store`]: [`Fault::Busy`](tenure_core::Fault::Busy) where a transaction that has used the
+    /// table stays open for 2 s; do it again. A guard that was there stays in force until the new one is.
     pub async fn guard(&self, table: &str, resource: &ResourceName) -> Result<(), FenceError> {
         let (table, resource) = (table.to_owned(), resource.clone());
         self.at_site(|site| async move {
@@ -80,9 +81,10 @@ impl MysqlFence {
         .await
     }
 
-    /// Whether the binary log may have statements, as it has by MariaDB's default (`binlog_format = MIXED`). Whoever applies one runs the
-    /// triggers of his own [guards](Self::guard), which judge as here: for that a replica needs the database of the fence,
-    /// its procedures and the account that has guarded the table, as well as the table, or its replication ends there.
+    /// Whether the binary log may have statements, as it has by MariaDB's default (`binlog_format = MIXED`).
+    /// Whoever applies one runs the triggers of his own [guards](Self::guard), which judge as here: for that
+    /// a replica needs the database of the fence, its procedures and the account that has guarded the table,
+    /// as well as the table, or its replication ends there.
     ///
     /// # Errors
     /// [`FenceError::Store`]: the server does not answer.
@@ -108,7 +110,8 @@ impl MysqlFence {
     }
 }
 
-/// What tells the triggers of a guard: of whose marks, of which table, of which resource. FNV-1a, the same for ever.
+/// What tells the triggers of a guard: of whose marks, of which table, of which resource. FNV-1a, the same
+/// for ever.
 fn number_of(names: [&str; 3]) -> u64 {
     let bytes = names.into_iter().flat_map(|name| name.bytes().chain([0]));
     bytes.fold(0xcbf2_9ce4_8422_2325_u64, |number, byte| {
@@ -116,8 +119,8 @@ fn number_of(names: [&str; 3]) -> u64 {
     })
 }
 
-/// The name of a trigger. Names are one for the whole database and no longer than 64 characters, so it holds a number; the
-/// next one where a table that was renamed has kept the name.
+/// The name of a trigger. Names are one for the whole database and no longer than 64 characters, so it holds
+/// a number; the next one where a table that was renamed has kept the name.
 fn free_name(deed: &str, number: u64, others: &[String]) -> String {
     let mut number = number;
     loop {
@@ -148,7 +151,8 @@ fn names(named: &str) -> Option<(Option<String>, String)> {
     rest.is_empty().then_some((Some(first), table))
 }
 
-/// The name with which a text begins, and what follows it: up to a dot as it stands, or in the server's quotes.
+/// The name with which a text begins, and what follows it: up to a dot as it stands, or in the server's
+/// quotes.
 fn first_name(text: &str) -> Option<(String, &str)> {
     let Some(mut rest) = text.strip_prefix('`') else {
         let (name, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
@@ -196,8 +200,8 @@ impl Table {
 impl Site {
     /// The triggers of guards in a table's database.
     async fn triggers(&self, table: &Table) -> Result<Triggers, StoreError> {
-        // The catalogue's own comparison takes `account` and `ACCOUNT`, and letters with and without their accents, for the
-        // same also where they are two tables: guarding one would take the other's guard.
+        // The catalogue's own comparison takes `account` and `ACCOUNT`, and letters with and without their
+        // accents, for the same also where they are two tables: guarding one would take the other's guard.
         let known =
             |name: &str| format!("CAST(IF(@@lower_case_table_names = 0, {name}, LOWER({name})) AS BINARY)");
         let asked = format!(
@@ -220,8 +224,8 @@ impl Site {
         Ok(triggers)
     }
 
-    /// Changes triggers, one after the other, giving way to open transactions. On a connection of its own, as that takes a
-    /// setting of the session.
+    /// Changes triggers, one after the other, giving way to open transactions. On a connection of its own, as
+    /// that takes a setting of the session.
     async fn alter(&self, subject: &str, statements: &[String]) -> Result<(), StoreError> {
         if statements.is_empty() {
             return Ok(());

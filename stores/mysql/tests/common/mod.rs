@@ -11,7 +11,8 @@ use tenure_testkit::{FaultProxy, Mariadb, SqlFamily};
 /// Long, as a loaded machine may need it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Settings of a server whose sessions have no short way: each request is a procedure's, as in MySQL in any case.
+/// Settings of a server whose sessions have no short way: each request is a procedure's, as in MySQL in any
+/// case.
 pub fn by_procedures() -> &'static [&'static str] {
     match family() {
         SqlFamily::Mariadb => {
@@ -85,8 +86,8 @@ impl Scratch {
     }
 }
 
-/// Statements that put procedures in the place of others, in words that the server knows: MySQL has no moment without one only
-/// for who does not use it.
+/// Statements that put procedures in the place of others, in words that the server knows: MySQL has no moment
+/// without one only for who does not use it.
 pub fn replacing(statements: &str) -> String {
     match family() {
         SqlFamily::Mariadb => statements.to_owned(),

@@ -149,7 +149,8 @@ impl FenceSite {
         });
         let mut read = stream::iter(read).buffered(READS_MAX);
         let mut listed = Vec::new();
-        // Until the page is full, and one more shows that there is a next: a name whose mark was removed takes no place in it.
+        // Until the page is full, and one more shows that there is a next: a name whose mark was removed
+        // takes no place in it.
         while listed.len() <= MARKS_MAX
             && let Some(one) = read.next().await
         {

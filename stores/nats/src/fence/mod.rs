@@ -23,24 +23,27 @@ use tenure_core::{
 };
 use tenure_remote::{Deed, Noter, OwnThread};
 
-/// Most resources whose marks are remembered between two writes. When it is full, all are forgotten, and looked for again.
+/// Most resources whose marks are remembered between two writes. When it is full, all are forgotten, and
+/// looked for again.
 const REMEMBERED_MAX: usize = 1_024;
 
-/// A fence in a key-value bucket: [`claim`](Fence::claim) once per term, then [`get`](Self::get), [`put`](Self::put) and
-/// [`delete`](Self::delete), which read and change a key of the same bucket.
+/// A fence in a key-value bucket: [`claim`](Fence::claim) once per term, then [`get`](Self::get),
+/// [`put`](Self::put) and [`delete`](Self::delete), which read and change a key of the same bucket.
 ///
-/// Each write is one message, which the stream's leader stores only if the resource's mark is the very revision that this
-/// term has claimed. A claim makes another revision: so no write of an older term is stored after it, and what was stored
-/// before is there to be read, by [`get`](Self::get).
+/// Each write is one message, which the stream's leader stores only if the resource's mark is the very
+/// revision that this term has claimed. A claim makes another revision: so no write of an older term is
+/// stored after it, and what was stored before is there to be read, by [`get`](Self::get).
 ///
-/// The mark guards what is written through the fence. Whoever writes to the bucket by other means is not refused, and a key
-/// in another bucket cannot be guarded: a stream compares with its own messages only.
+/// The mark guards what is written through the fence. Whoever writes to the bucket by other means is not
+/// refused, and a key in another bucket cannot be guarded: a stream compares with its own messages only.
 ///
-/// What it refuses is as durable as the data beside it: servers that lose confirmed writes lose the mark together with the
-/// writes that came after it. A term whose claim was lost is refused from then on, as one that has not claimed: a server that
-/// crashes ends its connections, and over a new one the mark is looked at before anything is sent. Where in a **cluster** the
-/// servers with a copy lose their last writes (a majority of them; of one copy: that one), and the server that the writer is
-/// connected to lives on, nothing tells the writer: it may have one more write stored, if a later mark has the number of its own by then. `sync_interval: always` excludes it.
+/// What it refuses is as durable as the data beside it: servers that lose confirmed writes lose the mark
+/// together with the writes that came after it. A term whose claim was lost is refused from then on, as one
+/// that has not claimed: a server that crashes ends its connections, and over a new one the mark is looked at
+/// before anything is sent. Where in a **cluster** the servers with a copy lose their last writes (a majority
+/// of them; of one copy: that one), and the server that the writer is connected to lives on, nothing tells
+/// the writer: it may have one more write stored, if a later mark has the number of its own by then.
+/// `sync_interval: always` excludes it.
 ///
 /// ```no_run
 /// use tenure_core::{Fence, Leases, ResourceName, Term};
@@ -75,13 +78,16 @@ pub(crate) struct FenceSite {
 }
 
 impl NatsFence {
-    /// The fence in the bucket of a store's URL, as [`NatsStore::connect`](crate::NatsStore::connect) takes it.
+    /// The fence in the bucket of a store's URL, as [`NatsStore::connect`](crate::NatsStore::connect) takes
+    /// it.
     ///
-    /// Where the leases are elsewhere, a token from the future is known by the server's clock and not exactly.
+    /// Where the leases are elsewhere, a token from the future is known by the server's clock and not
+    /// exactly.
     ///
     /// # Errors
     /// As [`NatsStore::connect`](crate::NatsStore::connect), and
-    /// [`Fault::Unsupported`](tenure_core::Fault::Unsupported) for a server before NATS 2.11, which has no such comparison.
+    /// [`Fault::Unsupported`](tenure_core::Fault::Unsupported) for a server before NATS 2.11, which has no
+    /// such comparison.
     pub async fn connect(url: &str, leases: Leases) -> Result<Self, StoreError> {
         let url = StoreUrl::parse(url)?;
         let thread = OwnThread::start(SYSTEM)?;
@@ -93,8 +99,8 @@ impl NatsFence {
         })
     }
 
-    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most, where the server is silent;
-    /// what it could not write stays counted.
+    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most,
+    /// where the server is silent; what it could not write stays counted.
     pub async fn note_refusals(&self) {
         let noter = Arc::clone(&self.noter);
         // The thread gives up only when the fence is dropped.
@@ -170,8 +176,9 @@ impl FenceSite {
         }
     }
 
-    /// Whether a term may enter by the mark that was found. An older one than this term has claimed here refuses nobody: its
-    /// server is behind, as a deposed leader that does not know it, or has lost the claim.
+    /// Whether a term may enter by the mark that was found. An older one than this term has claimed here
+    /// refuses nobody: its server is behind, as a deposed leader that does not know it, or has lost the
+    /// claim.
     fn rule(&self, resource: &ResourceName, term: &Term, found: &Found) -> Result<(), Refusal> {
         let Err(error) = found.entry(resource, term) else {
             return Ok(());

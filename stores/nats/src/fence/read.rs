@@ -5,20 +5,23 @@ use super::{FenceSite, NatsFence, Refusal, subject};
 use crate::api::{Condition, Put};
 use tenure_core::{Certainty, Fault, FenceError, ResourceName, StoreError, Term};
 
-/// How often one key is looked at. It is looked at again when it was written meanwhile, or was shown as it was before.
+/// How often one key is looked at. It is looked at again when it was written meanwhile, or was shown as it
+/// was before.
 const LOOKS_MAX: u32 = 32;
 
 impl NatsFence {
-    /// The value of a key in the fence's bucket, as it is at some moment after `term` has claimed the mark of `resource`; `None`
-    /// where there is none. What older terms have written is in it, as nothing of theirs is stored after the claim.
+    /// The value of a key in the fence's bucket, as it is at some moment after `term` has claimed the mark of
+    /// `resource`; `None` where there is none. What older terms have written is in it, as nothing of theirs
+    /// is stored after the claim.
     ///
-    /// Any other read may miss that: a direct get, as the driver's `get` of a key where the bucket allows it, is answered by
-    /// whichever copy is near, and the others by a leader that may have been deposed and not know it. A term that goes on from
-    /// such a value writes over what an older one was confirmed. So what was read is confirmed by a write of no meaning on the
-    /// condition that it still is the key's last: servers that are behind cannot store it.
+    /// Any other read may miss that: a direct get, as the driver's `get` of a key where the bucket allows it,
+    /// is answered by whichever copy is near, and the others by a leader that may have been deposed and not
+    /// know it. A term that goes on from such a value writes over what an older one was confirmed. So what
+    /// was read is confirmed by a write of no meaning on the condition that it still is the key's last:
+    /// servers that are behind cannot store it.
     ///
-    /// Two messages, of which one is a write. It does not say whether the term has the mark still: that is what refuses what it
-    /// writes.
+    /// Two messages, of which one is a write. It does not say whether the term has the mark still: that is
+    /// what refuses what it writes.
     ///
     /// # Errors
     /// As [`put`](Self::put), and nothing was changed.

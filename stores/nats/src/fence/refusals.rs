@@ -1,4 +1,5 @@
-//! Where refusals are counted: beside the mark, and apart from it, so that a refused writer changes no revision of it.
+//! Where refusals are counted: beside the mark, and apart from it, so that a refused writer changes no
+//! revision of it.
 
 use super::mark::{decode_refused, encode_refused};
 use super::{FenceSite, subject};

@@ -18,14 +18,15 @@ const KEY_BYTES_MAX: usize = 1_024;
 pub(super) const EXPECTED_OF: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
 
 impl NatsFence {
-    /// Stores the value of a key in the fence's bucket, if `term` holds the mark of `resource`; answers with its revision.
+    /// Stores the value of a key in the fence's bucket, if `term` holds the mark of `resource`; answers with
+    /// its revision.
     ///
     /// One message; before a term's first write, and after another's claim, the mark is read, too.
     ///
     /// # Errors
-    /// [`FenceError::Stale`], [`FenceError::Unclaimed`] or [`FenceError::Foreign`]: nothing was written, and the
-    /// refusal is counted. [`FenceError::Store`] if the servers failed, and [`Fault::Invalid`] for what is no key of a
-    /// bucket (letters, digits and `-_=/`, in parts between dots), or is one of Tenure's own.
+    /// [`FenceError::Stale`], [`FenceError::Unclaimed`] or [`FenceError::Foreign`]: nothing was written, and
+    /// the refusal is counted. [`FenceError::Store`] if the servers failed, and [`Fault::Invalid`] for what
+    /// is no key of a bucket (letters, digits and `-_=/`, in parts between dots), or is one of Tenure's own.
     pub async fn put(
         &self,
         resource: &ResourceName,
@@ -36,8 +37,8 @@ impl NatsFence {
         self.store(resource, term, key, value.into(), Change::Put).await
     }
 
-    /// Removes the value of a key as `nats kv del` does, if `term` holds the mark of `resource`; answers with the revision
-    /// of its removal. A key without a value may be removed, too.
+    /// Removes the value of a key as `nats kv del` does, if `term` holds the mark of `resource`; answers with
+    /// the revision of its removal. A key without a value may be removed, too.
     ///
     /// # Errors
     /// As [`put`](Self::put).

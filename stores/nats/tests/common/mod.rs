@@ -25,8 +25,8 @@ pub async fn shared() -> &'static NatsServer {
     SERVER.get_or_init(start).await
 }
 
-/// The cluster of three that the tests of this process share: they harm none of its servers. Its bucket `shared` is there,
-/// and its copies have elected their leader, which takes them seconds.
+/// The cluster of three that the tests of this process share: they harm none of its servers. Its bucket
+/// `shared` is there, and its copies have elected their leader, which takes them seconds.
 pub async fn shared_cluster() -> &'static NatsCluster {
     static CLUSTER: OnceCell<NatsCluster> = OnceCell::const_new();
     let start = || async {
@@ -39,7 +39,8 @@ pub async fn shared_cluster() -> &'static NatsCluster {
     CLUSTER.get_or_init(start).await
 }
 
-/// On a loaded machine the copies of a new bucket may lose the leader that they have elected first, and have none for seconds.
+/// On a loaded machine the copies of a new bucket may lose the leader that they have elected first, and have
+/// none for seconds.
 async fn until_it_takes_writes(store: &NatsStore) {
     for attempt in 1..=3 {
         let asked = Acquire {
@@ -107,8 +108,8 @@ impl Scratch {
         store
     }
 
-    /// The same, of servers that tell what they are set to where these options say: on a loaded machine one may take longer to tell
-    /// than whoever connects waits.
+    /// The same, of servers that tell what they are set to where these options say: on a loaded machine one
+    /// may take longer to tell than whoever connects waits.
     pub async fn told_with(&self, options: &str) -> NatsStore {
         eventually_async(
             Duration::from_secs(60),
@@ -133,8 +134,8 @@ impl Scratch {
     }
 }
 
-/// What is made at last: on a loaded machine a server may take longer than whoever connects waits, and the copies of a new bucket may
-/// be without a leader for seconds. Whatever else is told is no matter of time.
+/// What is made at last: on a loaded machine a server may take longer than whoever connects waits, and the
+/// copies of a new bucket may be without a leader for seconds. Whatever else is told is no matter of time.
 pub async fn in_time<T>(what: &str, mut make: impl AsyncFnMut() -> Result<T, StoreError>) -> T {
     let until = Instant::now() + ASK_TIME_MAX;
     loop {
@@ -231,7 +232,8 @@ impl Beneath {
             let Some(error) = made.get("error") else {
                 return made;
             };
-            // The servers of a cluster that has just started do not know yet of each other that they are there.
+            // The servers of a cluster that has just started do not know yet of each other that they are
+            // there.
             let starts = error["err_code"] == NO_PEERS || error["code"] == UNAVAILABLE;
             assert!(starts && Instant::now() < until, "{made}");
             tokio::time::sleep(ASK_AGAIN).await;

@@ -14,8 +14,8 @@ const REFUSED: &str = "SELECT p.proname::text, current_user::text FROM pg_catalo
      AND p.prorettype <> 'trigger'::regtype AND NOT has_function_privilege(p.oid, 'EXECUTE') ORDER BY 1";
 
 impl Site {
-    /// Whether the role may call the functions without which something cannot be done, of which the two that answer in one value
-    /// are none. Everybody may, unless somebody has taken that back.
+    /// Whether the role may call the functions without which something cannot be done, of which the two that
+    /// answer in one value are none. Everybody may, unless somebody has taken that back.
     pub(super) async fn examine_calls(&self) -> Vec<Finding> {
         const SUBJECT: &str = "functions";
         let schema = &self.dial.url.schema;

@@ -6,8 +6,8 @@ use tenure_core::{Finding, StoreError};
 
 const SUBJECT: &str = "guards";
 
-/// Guarded tables that take writes by another table's name without being asked: a partition (or heir) that was guarded before there was
-/// a trigger for its rows, or was attached after.
+/// Guarded tables that take writes by another table's name without being asked: a partition (or heir) that
+/// was guarded before there was a trigger for its rows, or was attached after.
 const UNASKED: &str = "SELECT guard.tgrelid::regclass::text FROM pg_trigger guard WHERE guard.tgfoid = STATEMENTS \
      AND EXISTS (SELECT FROM pg_inherits WHERE inhrelid = guard.tgrelid) \
      AND NOT EXISTS (SELECT FROM pg_trigger rows WHERE rows.tgrelid = guard.tgrelid AND rows.tgfoid = ROWS) ORDER BY 1";
@@ -16,8 +16,8 @@ const UNASKED: &str = "SELECT guard.tgrelid::regclass::text FROM pg_trigger guar
 const OFF: &str = "SELECT DISTINCT format('%s (%s)', tgrelid::regclass, tgname) FROM pg_trigger \
      WHERE tgfoid IN (STATEMENTS, ROWS) AND tgenabled NOT IN ('O', 'A') ORDER BY 1";
 
-/// Whose sessions no trigger of a guard acts in: this one's, and those of whom the server's catalog has the setting of, where there is a
-/// guard at all. What every session begins with is this one's as well.
+/// Whose sessions no trigger of a guard acts in: this one's, and those of whom the server's catalog has the
+/// setting of, where there is a guard at all. What every session begins with is this one's as well.
 const UNGUARDED: &str = "SELECT who FROM (SELECT 'this session' WHERE current_setting('session_replication_role') = 'replica' \
      UNION ALL SELECT coalesce('role ' || quote_ident(r.rolname), 'every role') FROM pg_db_role_setting s \
      LEFT JOIN pg_roles r ON r.oid = s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase \
@@ -25,7 +25,8 @@ const UNGUARDED: &str = "SELECT who FROM (SELECT 'this session' WHERE current_se
      AND EXISTS (SELECT FROM unnest(s.setconfig) one WHERE lower(one) = 'session_replication_role=replica') \
      ) sessions (who) WHERE EXISTS (SELECT FROM pg_trigger WHERE tgfoid IN (STATEMENTS, ROWS)) ORDER BY 1";
 
-/// Owners of guarded tables into which a foreign key cascades, who may not do what the trigger does then: a cascade is its table's owner's.
+/// Owners of guarded tables into which a foreign key cascades, who may not do what the trigger does then: a
+/// cascade is its table's owner's.
 const POWERLESS: &str = "SELECT DISTINCT quote_ident(pg_get_userbyid(c.relowner)) FROM pg_trigger guard \
      JOIN pg_class c ON c.oid = guard.tgrelid WHERE guard.tgfoid IN (STATEMENTS, ROWS) \
      AND EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND contype = 'f' \

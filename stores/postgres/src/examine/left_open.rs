@@ -5,33 +5,35 @@ use crate::site::Site;
 use tenure_core::{Finding, StoreError};
 use tokio_postgres::Row;
 
-/// So many old versions of records, and two of each, are worth a look: who asks for a record walks through all of its own. One of
-/// each is usual.
+/// So many old versions of records, and two of each, are worth a look: who asks for a record walks through
+/// all of its own. One of each is usual.
 const OLD_VERSIONS_MAX: i64 = 10_000;
 
-/// The queue of notifications takes this much of its room with transactions that are over soon. It holds a flood for a while.
+/// The queue of notifications takes this much of its room with transactions that are over soon. It holds a
+/// flood for a while.
 const QUEUE_USED_MAX: f64 = 0.5;
 
 /// From here on PostgreSQL freezes whole tables as they come, where it is not set otherwise.
 const MULTIXACTS_MAX: i64 = 150_000_000;
 
-/// From here on autovacuum works on multixacts whatever is set: half of the room that there is for their members.
+/// From here on autovacuum works on multixacts whatever is set: half of the room that there is for their
+/// members.
 const MULTIXACT_MEMBERS_MAX: i64 = 1 << 31;
 
 /// So many of the latest multixacts are looked into.
 const MULTIXACTS_LOOKED_INTO: i64 = 10;
 
-/// From here on, half of the room that there is for their numbers, transactions are too many whatever is set. When all of it is taken, the
-/// server takes no writes.
+/// From here on, half of the room that there is for their numbers, transactions are too many whatever is set.
+/// When all of it is taken, the server takes no writes.
 const TRANSACTIONS_MAX: i64 = 1 << 30;
 
-/// How far back the transactions go that are not frozen yet, in which database, and from where on PostgreSQL freezes them by itself
-/// (`autovacuum_freeze_max_age`): twice as far, it does not keep up.
+/// How far back the transactions go that are not frozen yet, in which database, and from where on PostgreSQL
+/// freezes them by itself (`autovacuum_freeze_max_age`): twice as far, it does not keep up.
 const TRANSACTIONS: &str = "SELECT age(datfrozenxid)::bigint, current_setting('autovacuum_freeze_max_age')::bigint, \
      quote_ident(datname) FROM pg_database WHERE datallowconn ORDER BY 1 DESC LIMIT 1";
 
-/// How many multixacts are kept, how many their setting allows, and how many members the latest have on average; nothing where these
-/// are too few. Numbers begin anew behind 2^32 - 1, with 1.
+/// How many multixacts are kept, how many their setting allows, and how many members the latest have on
+/// average; nothing where these are too few. Numbers begin anew behind 2^32 - 1, with 1.
 const MULTIXACTS: &str = "SELECT kept, allowed, ceil(avg(members))::bigint FROM ( \
      SELECT max(mxid_age(datminmxid))::bigint kept, \
      current_setting('autovacuum_multixact_freeze_max_age')::bigint allowed, \
@@ -42,8 +44,8 @@ const MULTIXACTS: &str = "SELECT kept, allowed, ceil(avg(members))::bigint FROM 
      LEFT JOIN LATERAL (SELECT count(*) members FROM pg_get_multixact_members(multixact::text::xid)) each ON multixact IS NOT NULL \
      GROUP BY kept, allowed";
 
-/// What keeps old versions in this database, the oldest first. Since when is shown of others' sessions to `pg_monitor` alone. Who
-/// vacuums shows a snapshot, too, and keeps nothing by it.
+/// What keeps old versions in this database, the oldest first. Since when is shown of others' sessions to
+/// `pg_monitor` alone. Who vacuums shows a snapshot, too, and keeps nothing by it.
 const OLDEST: &str = "SELECT who, transactions::bigint FROM ( \
      SELECT greatest(age(backend_xmin), age(backend_xid)), format('process %s (%s)%s', pid, coalesce(usename, backend_type), \
      ', in a transaction since ' || date_trunc('second', xact_start)) FROM pg_stat_activity \
@@ -90,7 +92,8 @@ impl Site {
         Some(match found.try_get::<_, Option<String>>(3).ok().flatten() {
             Some(who) => {
                 let who = who.replace(char::is_control, "?");
-                // How old is too old depends on the server: a report of a minute may be many transactions ago.
+                // How old is too old depends on the server: a report of a minute may be many transactions
+                // ago.
                 warning(
                     SUBJECT,
                     format!("{piled}; the oldest snapshot is of {age} transactions ago, that of {who}"),

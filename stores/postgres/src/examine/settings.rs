@@ -4,7 +4,8 @@ use crate::site::Site;
 use tenure_core::Finding;
 use tenure_remote::clock::{Ahead, finding};
 
-/// A statement that may not take so long would be cut while it waits for a row, or for transactions that have entered.
+/// A statement that may not take so long would be cut while it waits for a row, or for transactions that have
+/// entered.
 const TIMEOUT_MIN_MS: i64 = 5_000;
 
 /// What is asked; none of it needs a privilege.

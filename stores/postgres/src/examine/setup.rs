@@ -18,8 +18,8 @@ fn works_without(function: &str) -> Option<&'static str> {
 }
 
 impl Site {
-    /// Whether the functions, and the columns that came later, are those that this program would make: a set-up of the same
-    /// version may be older, and lack what was mended since.
+    /// Whether the functions, and the columns that came later, are those that this program would make: a
+    /// set-up of the same version may be older, and lack what was mended since.
     pub(super) async fn examine_setup(&self) -> Finding {
         const SUBJECT: &str = "set-up";
         let schema = &self.dial.url.schema;
@@ -31,8 +31,9 @@ impl Site {
             Ok(rows) => rows,
             Err(error) => return unknown(SUBJECT, &error),
         };
-        // One that has not these settings is as one with another body: an operator of somebody else's may decide in it. The
-        // server has written them down in quotes where it was set to quote each name (`quote_all_identifiers`).
+        // One that has not these settings is as one with another body: an operator of somebody else's may
+        // decide in it. The server has written them down in quotes where it was set to quote each name
+        // (`quote_all_identifiers`).
         let quoted = SEARCH_PATH
             .split(", ")
             .map(crate::schema::quoted)

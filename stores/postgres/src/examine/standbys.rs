@@ -3,7 +3,8 @@ use crate::fault::Deed;
 use crate::site::Site;
 use tenure_core::{Durability, Finding};
 
-/// Slots by which something is to follow the server that does not do so now, where no standby is synchronous; everybody may read them.
+/// Slots by which something is to follow the server that does not do so now, where no standby is synchronous;
+/// everybody may read them.
 const AWAY: &str = "SELECT string_agg(quote_ident(slot_name), ', ' ORDER BY slot_name) FROM pg_replication_slots \
      WHERE slot_type = 'physical' AND NOT active AND current_setting('synchronous_standby_names') = ''";
 

@@ -7,8 +7,9 @@ use tokio_postgres::types::Type;
 
 const SUBJECT: &str = "tables";
 
-/// What there is about the tables of the schema that no set-up makes, each by what it is and its name: of `$1` the tables `$2`, the
-/// functions `$3` of their triggers, and the trigger `$4` that acts on whoever writes, where its function is there.
+/// What there is about the tables of the schema that no set-up makes, each by what it is and its name: of
+/// `$1` the tables `$2`, the functions `$3` of their triggers, and the trigger `$4` that acts on whoever
+/// writes, where its function is there.
 const STRANGE: &str = "WITH own AS (SELECT c.oid, c.relname, c.relkind, n.oid AS namespace, n.nspname FROM pg_class c \
      JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = ANY ($2)) \
      SELECT 'kind', format('%I.%I', nspname, relname) FROM own WHERE relkind <> 'r' \
@@ -26,7 +27,8 @@ const STRANGE: &str = "WITH own AS (SELECT c.oid, c.relname, c.relkind, n.oid AS
      ORDER BY 1, 2";
 
 impl Site {
-    /// Whether the tables are as they were made: what others have added to them may change what is written, or write by itself.
+    /// Whether the tables are as they were made: what others have added to them may change what is written,
+    /// or write by itself.
     pub(super) async fn examine_tables(&self) -> Vec<Finding> {
         let schema = &self.dial.url.schema;
         let [rising, refusing] = RISING;

@@ -12,8 +12,8 @@ use tenure_remote::after_a_step;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-/// What a claim was judged by, as the server found it under the lock of the mark: without its lease, where that is the
-/// term's and nobody has claimed the mark.
+/// What a claim was judged by, as the server found it under the lock of the mark: without its lease, where
+/// that is the term's and nobody has claimed the mark.
 pub(super) struct Found {
     pub(super) mark: Option<Mark>,
     granted: Option<FencingToken>,
@@ -46,8 +46,8 @@ impl Found {
     }
 }
 
-/// The first argument of a function that raises marks. Arguments are there before the function runs: so it knows by then
-/// where the leases are, also behind a pooler that gives each transaction another session.
+/// The first argument of a function that raises marks. Arguments are there before the function runs: so it
+/// knows by then where the leases are, also behind a pooler that gives each transaction another session.
 fn telling(leases: Leases, argument: &str) -> String {
     match leases {
         Leases::Here => argument.to_owned(),

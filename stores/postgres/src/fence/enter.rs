@@ -13,30 +13,31 @@ use tokio_postgres::{Error, Transaction};
 const REFUSALS: [&str; 3] = ["TN001", "TN002", "TN003"];
 
 impl PostgresFence {
-    /// Admits a term into the user's own transaction, or refuses it: to be called in the transaction that writes, before
-    /// it commits, best as its first statement. One round trip.
+    /// Admits a term into the user's own transaction, or refuses it: to be called in the transaction that
+    /// writes, before it commits, best as its first statement. One round trip.
     ///
     /// # Guarantee
-    /// If this admits and the transaction commits, then no later term had claimed `resource` when it committed. It
-    /// locks the row of the mark, shared, until the transaction ends; a claim of a later term waits for that, and while it
-    /// waits, whoever would enter anew waits for it. Enter in the outermost transaction, not behind a savepoint that may be
-    /// rolled back: that leaves what was entered behind it.
+    /// If this admits and the transaction commits, then no later term had claimed `resource` when it
+    /// committed. It locks the row of the mark, shared, until the transaction ends; a claim of a later term
+    /// waits for that, and while it waits, whoever would enter anew waits for it. Enter in the outermost
+    /// transaction, not behind a savepoint that may be rolled back: that leaves what was entered behind it.
     ///
     /// # Errors
     /// Roll back after any of them:
     /// - [`FenceError::Stale`]: a later term has claimed; stop the work;
     /// - [`FenceError::Unclaimed`]: this term has not claimed;
     /// - [`FenceError::Foreign`]: the resource belongs to another lease;
-    /// - [`FenceError::Store`]: [`Fault::Busy`] if the mark was claimed after the transaction had begun to read, at
-    ///   `REPEATABLE READ` or above: begin it again.
+    /// - [`FenceError::Store`]: [`Fault::Busy`] if the mark was claimed after the transaction had begun to
+    ///   read, at `REPEATABLE READ` or above: begin it again.
     pub async fn enter(
         &self,
         transaction: &Transaction<'_>,
         resource: &ResourceName,
         term: &Term,
     ) -> Result<(), FenceError> {
-        // In the user's session, whose search path may hold others' operators: each is the server's by name or by exact types.
-        // The turnstile stands in a condition that knows no row: it is passed before a row is looked at, and locked.
+        // In the user's session, whose search path may hold others' operators: each is the server's by name
+        // or by exact types. The turnstile stands in a condition that knows no row: it is passed before a row
+        // is looked at, and locked.
         let statement = format!(
             "SELECT lease, token, {BUMPED_TOKEN}, CASE WHEN lease = $2 AND token = $3 AND {BUMPED_TOKEN} IS DISTINCT FROM token \
              THEN pg_catalog.concat({}) END FROM {}.fences f \
@@ -86,8 +87,8 @@ impl PostgresFence {
         }
     }
 
-    /// What to say of an entry that failed because all that the transaction sees may be older than a claim. If that was a later
-    /// term's, say so: beginning again would be in vain.
+    /// What to say of an entry that failed because all that the transaction sees may be older than a claim.
+    /// If that was a later term's, say so: beginning again would be in vain.
     async fn as_it_is_now(
         &self,
         resource: &ResourceName,
@@ -99,11 +100,11 @@ impl PostgresFence {
         Err(FenceError::Store(failed))
     }
 
-    /// The refusal of the schema's own functions, of a [guarded](Self::guard) table or of `enter`, in an error of the
-    /// driver's, counted beside the mark; `None` if it is another error.
+    /// The refusal of the schema's own functions, of a [guarded](Self::guard) table or of `enter`, in an
+    /// error of the driver's, counted beside the mark; `None` if it is another error.
     ///
-    /// Where the mark cannot be read, the refusal is [`FenceError::Store`]: the server refused, but which term has claimed is
-    /// not known.
+    /// Where the mark cannot be read, the refusal is [`FenceError::Store`]: the server refused, but which
+    /// term has claimed is not known.
     pub async fn refusal(&self, term: &Term, error: &Error) -> Option<FenceError> {
         let refused = error
             .as_db_error()

@@ -20,8 +20,8 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// By the column of that name: the token and not a word, as a claim by an earlier Tenure raises the mark past it, and
-    /// knows nothing of it.
+    /// By the column of that name: the token and not a word, as a claim by an earlier Tenure raises the mark
+    /// past it, and knows nothing of it.
     pub(super) fn new(mark: Mark, bumped_token: Option<i64>) -> Self {
         let bumped = mark.lease.is_none() || bumped_token == Some(mark.token.signed());
         Self {
@@ -42,8 +42,9 @@ pub(super) fn ruled(resource: &ResourceName, term: &Term, found: Option<&Kept>) 
     decide_entry(resource, term, claimant, token)
 }
 
-/// The token to which an operator has raised the mark of row `f`. A table of an earlier set-up has no such column, and its
-/// marks are read all the same. By the server's own operators, whatever the session's search path.
+/// The token to which an operator has raised the mark of row `f`. A table of an earlier set-up has no such
+/// column, and its marks are read all the same. By the server's own operators, whatever the session's search
+/// path.
 pub(super) const BUMPED_TOKEN: &str =
     "(pg_catalog.to_jsonb(f) OPERATOR(pg_catalog.->>) 'bumped_token'::text)::bigint";
 

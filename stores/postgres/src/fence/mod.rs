@@ -41,15 +41,16 @@ use tenure_remote::{Noter, OwnThread};
 /// }
 /// ```
 ///
-/// Entering locks the row of the mark, shared: transactions of one term run side by side, and a claim of a later term
-/// waits for every one that has entered, 4 s at most, and may then be made again. While it waits, none enters anew. In a transaction that began to read
-/// before a claim, at `REPEATABLE READ` or above, entering fails.
+/// Entering locks the row of the mark, shared: transactions of one term run side by side, and a claim of a
+/// later term waits for every one that has entered, 4 s at most, and may then be made again. While it waits,
+/// none enters anew. In a transaction that began to read before a claim, at `REPEATABLE READ` or above,
+/// entering fails.
 ///
 /// Other drivers and languages call the function `enter(resource, lease, token)` of the schema, first in each
 /// transaction. Writers that know nothing of Tenure: [`guard`](Self::guard).
 ///
-/// Its own requests run on a thread of its own, or of the store it belongs to. Refusals are counted beside the mark,
-/// at most once a second.
+/// Its own requests run on a thread of its own, or of the store it belongs to. Refusals are counted beside
+/// the mark, at most once a second.
 #[derive(Clone)]
 pub struct PostgresFence {
     site: Arc<Site>,
@@ -61,9 +62,10 @@ pub struct PostgresFence {
 impl PostgresFence {
     /// The fence in the database and schema of a URL, as [`PostgresStore::connect`] takes it.
     ///
-    /// Where the leases are elsewhere, a token from the future is known by this server's clock and not exactly, and what a
-    /// lease of the same name has been granted here, perhaps before the leases went elsewhere, says nothing. Where there is
-    /// such a record, the set-up must know of this: one from before is refused with the way out.
+    /// Where the leases are elsewhere, a token from the future is known by this server's clock and not
+    /// exactly, and what a lease of the same name has been granted here, perhaps before the leases went
+    /// elsewhere, says nothing. Where there is such a record, the set-up must know of this: one from before
+    /// is refused with the way out.
     ///
     /// # Errors
     /// As [`PostgresStore::connect`].
@@ -101,14 +103,15 @@ impl PostgresFence {
         }
     }
 
-    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most, where the server is silent;
-    /// what it could not write stays counted.
+    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most,
+    /// where the server is silent; what it could not write stays counted.
     pub async fn note_refusals(&self) {
         let noter = Arc::clone(&self.noter);
         let _given_up = self.thread.run(async move { noter.note().await }).await;
     }
 
-    /// Counts a refusal beside the mark that was found; where there is none, there is nothing to count beside.
+    /// Counts a refusal beside the mark that was found; where there is none, there is nothing to count
+    /// beside.
     fn refuse<T, M>(&self, found: Option<&M>, error: FenceError) -> Result<T, FenceError> {
         if found.is_some() {
             self.noter.count(&self.thread, &error);
@@ -141,7 +144,8 @@ impl fmt::Debug for PostgresFence {
 }
 
 impl Fence for PostgresFence {
-    /// Durable before it returns. Waits for transactions that have entered, 4 s at most. A refusal takes no lock.
+    /// Durable before it returns. Waits for transactions that have entered, 4 s at most. A refusal takes no
+    /// lock.
     fn claim<'a>(
         &'a self,
         resource: &'a ResourceName,

@@ -11,14 +11,14 @@ use tokio_postgres::types::Type;
 const SHORTLY: &str = "SET LOCAL lock_timeout = '2s';";
 
 impl PostgresFence {
-    /// Has `table` refuse every `INSERT`, `UPDATE`, `DELETE` and `TRUNCATE`, whoever sends it, unless its transaction has
-    /// entered `resource`: by [`enter`](Self::enter), by the function `enter` of the schema, or by
-    /// `SELECT set_config('tenure.term', '<token> <lease>', true)`. For the table's owner.
+    /// Has `table` refuse every `INSERT`, `UPDATE`, `DELETE` and `TRUNCATE`, whoever sends it, unless its
+    /// transaction has entered `resource`: by [`enter`](Self::enter), by the function `enter` of the schema,
+    /// or by `SELECT set_config('tenure.term', '<token> <lease>', true)`. For the table's owner.
     ///
-    /// `table` is a name as SQL writes it, with its schema where the search path does not find it. Of a partitioned
-    /// table, each partition that is written by its own name needs its own. A partition, or another table that inherits,
-    /// refuses what is written by its parent's name as well, and is asked about row by row; guard it again when it is
-    /// attached later.
+    /// `table` is a name as SQL writes it, with its schema where the search path does not find it. Of a
+    /// partitioned table, each partition that is written by its own name needs its own. A partition, or
+    /// another table that inherits, refuses what is written by its parent's name as well, and is asked about
+    /// row by row; guard it again when it is attached later.
     ///
     /// # Errors
     /// [`FenceError::Store`]; nothing was changed.
@@ -44,7 +44,8 @@ impl PostgresFence {
                  CREATE TRIGGER tenure_fence BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table} \
                  FOR EACH STATEMENT EXECUTE FUNCTION {schema}.refuse_stale({resource}); "
             );
-            // A statement that names the parent asks the parent's triggers for statements alone, and here those for rows.
+            // A statement that names the parent asks the parent's triggers for statements alone, and here
+            // those for rows.
             if let Some(row) = descent.row_trigger() {
                 statements.push_str(&format!(
                     "CREATE TRIGGER {row} BEFORE INSERT OR UPDATE OR DELETE ON {table} \
@@ -85,7 +86,8 @@ struct Table {
     /// It is of the leases or of the marks.
     is_own: bool,
     descent: Descent,
-    /// What removes the triggers that it has of its own. Those that a part has from the table it is a part of go with them.
+    /// What removes the triggers that it has of its own. Those that a part has from the table it is a part of
+    /// go with them.
     dropping: String,
 }
 
@@ -101,8 +103,8 @@ enum Descent {
 }
 
 impl Descent {
-    /// What the trigger for rows is called, where there is to be one. A table in partitions hands it on to them, by its name,
-    /// which must be none that they have.
+    /// What the trigger for rows is called, where there is to be one. A table in partitions hands it on to
+    /// them, by its name, which must be none that they have.
     fn row_trigger(self) -> Option<String> {
         match self {
             Self::Alone => None,
@@ -120,7 +122,8 @@ impl Site {
             .ask(
                 Deed::Read,
                 &format!("table \"{shown}\""),
-                // With its schema: the statement that changes it may be another session's behind a pooler, with another path.
+                // With its schema: the statement that changes it may be another session's behind a pooler,
+                // with another path.
                 "SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), \
                  EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid OPERATOR(pg_catalog.=) c.oid), \
                  CASE WHEN c.relkind::text OPERATOR(pg_catalog.=) 'p'::text THEN c.oid END, \

@@ -12,7 +12,8 @@ use tenure_core::{
 };
 use tenure_remote::after_a_step;
 
-/// How often one claim looks and raises. It looks again only when the mark was raised meanwhile, by a later term.
+/// How often one claim looks and raises. It looks again only when the mark was raised meanwhile, by a later
+/// term.
 const LOOKS_MAX: u32 = 8;
 
 impl RedisFence {

@@ -114,7 +114,8 @@ impl RedisFence {
         }
     }
 
-    /// Whether a term may enter by the mark that was found. A refusal is counted where there is a mark to count beside.
+    /// Whether a term may enter by the mark that was found. A refusal is counted where there is a mark to
+    /// count beside.
     pub(super) fn ruled(&self, resource: &ResourceName, term: &Term, kept: &Kept) -> Result<(), FenceError> {
         kept.entry(resource, term)
             .or_else(|error| self.refuse(kept.token, error))

@@ -12,8 +12,8 @@ pub(super) struct Kept {
     pub(super) lease: Option<LeaseName>,
     /// The mark; `None` if there is none.
     pub(super) token: Option<FencingToken>,
-    /// What an operator has raised it to. The number and not a word: a claim by an earlier Tenure raises the mark past
-    /// it, and knows nothing of it.
+    /// What an operator has raised it to. The number and not a word: a claim by an earlier Tenure raises the
+    /// mark past it, and knows nothing of it.
     pub(super) bumped: Option<FencingToken>,
 }
 

@@ -26,15 +26,15 @@ use tenure_remote::{Noter, OwnThread};
 /// A fence in a Redis or Valkey server: [`claim`](Fence::claim) once per term, then [`write`](Self::write) or
 /// [`run`](Self::run), which compare the mark and change the data in one script.
 ///
-/// A script is one step of the server, so no write of an older term can be under way when a claim is made: what was
-/// admitted before is there to be read, what comes later is refused.
+/// A script is one step of the server, so no write of an older term can be under way when a claim is made:
+/// what was admitted before is there to be read, what comes later is refused.
 ///
-/// The marks are under the prefix of the URL, in its slot of a cluster: there, the keys of the data need the same
-/// hash tag, `{prefix}`.
+/// The marks are under the prefix of the URL, in its slot of a cluster: there, the keys of the data need the
+/// same hash tag, `{prefix}`.
 ///
-/// What it refuses is as durable as the data beside it: a server that loses confirmed writes in a crash or a fail-over
-/// loses the mark together with the writes that came after it. A term whose claim was lost is refused from then on, as
-/// one that has not claimed.
+/// What it refuses is as durable as the data beside it: a server that loses confirmed writes in a crash or a
+/// fail-over loses the mark together with the writes that came after it. A term whose claim was lost is
+/// refused from then on, as one that has not claimed.
 ///
 /// ```no_run
 /// use tenure_core::{Fence, Leases, ResourceName, Term};
@@ -63,13 +63,13 @@ pub struct RedisFence {
 impl RedisFence {
     /// The fence in the server of a store's URL. Nothing is sent before its first use.
     ///
-    /// Where the leases are elsewhere, a token from the future is known by this server's clock and not exactly. A quorum is
-    /// elsewhere, also for a fence in one of its members: what that one has of a lease may be an earlier term, by which a
-    /// claim of the present one would be refused.
+    /// Where the leases are elsewhere, a token from the future is known by this server's clock and not
+    /// exactly. A quorum is elsewhere, also for a fence in one of its members: what that one has of a lease
+    /// may be an earlier term, by which a claim of the present one would be refused.
     ///
     /// # Errors
-    /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, or that names a quorum; without
-    /// the password.
+    /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, or that names a quorum;
+    /// without the password.
     pub async fn connect(url: &str, leases: Leases) -> Result<Self, StoreError> {
         let url = StoreUrl::parse(url)?;
         if url.set == Set::Independent {
@@ -87,8 +87,8 @@ impl RedisFence {
         })
     }
 
-    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most, where the server is silent;
-    /// what it could not write stays counted.
+    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most,
+    /// where the server is silent; what it could not write stays counted.
     pub async fn note_refusals(&self) {
         let noter = Arc::clone(&self.noter);
         // The thread gives up only when the fence is dropped.

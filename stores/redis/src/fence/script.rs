@@ -35,7 +35,8 @@ fn text_on_marks(parts: &[&str]) -> String {
     )
 }
 
-/// The user's own script behind the fence: with `KEYS` and `ARGV` of its own, run only if the term holds the mark.
+/// The user's own script behind the fence: with `KEYS` and `ARGV` of its own, run only if the term holds the
+/// mark.
 pub(super) fn behind_the_fence(body: &str) -> Script {
     let enter = include_str!("../lua/fence_enter.lua");
     let guarded = text_on_marks(&[
@@ -52,7 +53,8 @@ pub(super) fn behind_the_fence(body: &str) -> Script {
         "end",
         "return admitted(answer)",
     ]);
-    // First: it sees none of our names, and one of its own that it forgets to call local is refused as in any other script.
+    // First: it sees none of our names, and one of its own that it forgets to call local is refused as in any
+    // other script.
     Script::new(format!(
         "local function behind(KEYS, ARGV)\n{body}\nend\n{guarded}"
     ))

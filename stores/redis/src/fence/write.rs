@@ -29,8 +29,8 @@ impl FencedWrites {
         Self::default()
     }
 
-    /// One more command, as it is written in the server's documentation: its name, then its arguments, 1,000 words at
-    /// most. `keys` are those that it touches.
+    /// One more command, as it is written in the server's documentation: its name, then its arguments, 1,000
+    /// words at most. `keys` are those that it touches.
     #[must_use]
     pub fn command<Key, Word>(mut self, keys: &[Key], words: impl IntoIterator<Item = Word>) -> Self
     where
@@ -59,13 +59,14 @@ impl FencedScript {
 }
 
 impl RedisFence {
-    /// Runs commands in their order, in one step, if `term` holds the mark of `resource`; answers with their answers.
+    /// Runs commands in their order, in one step, if `term` holds the mark of `resource`; answers with their
+    /// answers.
     ///
     /// The first command that fails ends them. **What ran before it stands**: the server undoes nothing.
     ///
     /// # Errors
-    /// [`FenceError::Stale`], [`FenceError::Unclaimed`] or [`FenceError::Foreign`]: nothing was written, and the
-    /// refusal is counted. [`FenceError::Store`] if a command failed, with its number, or the server.
+    /// [`FenceError::Stale`], [`FenceError::Unclaimed`] or [`FenceError::Foreign`]: nothing was written, and
+    /// the refusal is counted. [`FenceError::Store`] if a command failed, with its number, or the server.
     pub async fn write(
         &self,
         resource: &ResourceName,
@@ -95,7 +96,8 @@ impl RedisFence {
     /// An error in the script ends it there. **What it wrote before stands**: the server undoes nothing.
     ///
     /// # Errors
-    /// As [`write`](Self::write). [`FenceError::Store`], too, if the script raises an error, or answers with one or with one in a table.
+    /// As [`write`](Self::write). [`FenceError::Store`], too, if the script raises an error, or answers with
+    /// one or with one in a table.
     pub async fn run<Key, Word>(
         &self,
         resource: &ResourceName,

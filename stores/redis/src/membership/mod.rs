@@ -1,11 +1,12 @@
-//! Which servers are one quorum. Each member keeps its own id and those of all members, so that whoever names others is noticed:
-//! two candidates whose lists of hosts differ could both find a majority.
+//! Which servers are one quorum. Each member keeps its own id and those of all members, so that whoever names
+//! others is noticed: two candidates whose lists of hosts differ could both find a majority.
 //!
-//! First each server is given an id, by whoever comes first. Who then finds all the servers of its list with an id records the list in
-//! each of them that has none; when all have the same one, and none has a lease, as of who leads by members of before, it is complete,
-//! which each keeps, too. No lease is taken before one has told so: of two lists that share a server only one can become complete, as
-//! long as one that they share keeps it. What is recorded is the ids, which two who come at the
-//! same time read alike; the hosts are beside them for people, and for a server that came back at its host with nothing.
+//! First each server is given an id, by whoever comes first. Who then finds all the servers of its list with
+//! an id records the list in each of them that has none; when all have the same one, and none has a lease, as
+//! of who leads by members of before, it is complete, which each keeps, too. No lease is taken before one has
+//! told so: of two lists that share a server only one can become complete, as long as one that they share
+//! keeps it. What is recorded is the ids, which two who come at the same time read alike; the hosts are
+//! beside them for people, and for a server that came back at its host with nothing.
 
 mod roster;
 mod words;
@@ -101,15 +102,18 @@ impl Membership {
         &self.hosts
     }
 
-    /// Whether a member has told that all keep the same roster, or did at one time: then no other list can become complete.
+    /// Whether a member has told that all keep the same roster, or did at one time: then no other list can
+    /// become complete.
     pub(crate) fn is_complete(&self) -> bool {
         self.lock().complete
     }
 
-    /// Whether the server at this place is the member that it should be, by what it keeps. What it is to keep besides, if anything.
+    /// Whether the server at this place is the member that it should be, by what it keeps. What it is to keep
+    /// besides, if anything.
     ///
     /// # Errors
-    /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a server that is none of the members, or a member for the second time.
+    /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a server that is none of the members, or a member
+    /// for the second time.
     pub(crate) fn admit(&self, place: usize, kept: Kept) -> Result<Option<Entry>, StoreError> {
         if self.lets_all_in {
             return Ok(None);
@@ -216,8 +220,8 @@ impl Membership {
         self.lock().seats.iter().all(|seat| seat.recorded)
     }
 
-    /// What each server that was met is to keep and does not yet, by its place; nothing while nobody has told of the list and one
-    /// server was never met.
+    /// What each server that was met is to keep and does not yet, by its place; nothing while nobody has told
+    /// of the list and one server was never met.
     pub(crate) fn unrecorded(&self) -> Vec<(usize, Entry)> {
         let known = self.lock();
         let ids = known.seats.iter().map(|seat| seat.id.clone());

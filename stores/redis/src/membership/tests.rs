@@ -56,7 +56,8 @@ fn list_is_recorded_when_all_were_met() {
         let number = u8::try_from(place).unwrap();
         assert_eq!(membership.admit(place, kept(Some(number), Some(&all))), Ok(None));
     }
-    // What all keep is complete when one of them has told so: who has seen it looks first whether they have leases.
+    // What all keep is complete when one of them has told so: who has seen it looks first whether they have
+    // leases.
     assert!(membership.is_recorded() && !membership.is_complete());
     assert_eq!(membership.unrecorded(), []);
     assert_eq!(membership.completed(), entries(true));
@@ -84,7 +85,8 @@ fn members_are_known_by_whatever_names() {
     assert!(membership.is_recorded());
 }
 
-/// In whatever order they are met: of two quorums one counts, and so no majority that the other does not know.
+/// In whatever order they are met: of two quorums one counts, and so no majority that the other does not
+/// know.
 #[test]
 fn member_of_another_quorum_does_not_count() {
     let ours = roster([(0, "a"), (1, "b"), (2, "c")]);

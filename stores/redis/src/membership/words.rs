@@ -11,7 +11,8 @@ pub(super) const REPAIR: &str = "to have other members, end all candidates, wait
 pub(crate) const TWINS_REPAIR: &str =
     "a quorum's URL names each of its servers once, whatever names they have";
 
-/// The way out, where one server alone is wrong, as when it was restored from a backup, or has a copy of another's data.
+/// The way out, where one server alone is wrong, as when it was restored from a backup, or has a copy of
+/// another's data.
 const ONE_WRONG: &str = "if this server alone is wrong, remove its key that ends with \":quorum\"";
 
 pub(super) fn other_quorum(host: &str, theirs: &Roster, ours: &str) -> StoreError {

@@ -1,4 +1,5 @@
-//! Taking a lease: a majority is taken, then a token above all that any of them knows is confirmed by a majority.
+//! Taking a lease: a majority is taken, then a token above all that any of them knows is confirmed by a
+//! majority.
 
 use super::agree::Agreed;
 use super::candidacy::{Given, Offer, Taken, confirm, count_mine, count_of, take};
@@ -21,7 +22,8 @@ const ROUNDS_MAX: u32 = 40;
 /// For how long it does. A round in which members are silent takes as long again and more.
 const ROUNDS_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// For how long all of it is waited for at most, like any request: the last round may take longer than those before it.
+/// For how long all of it is waited for at most, like any request: the last round may take longer than those
+/// before it.
 const ACQUISITION_TIME_MAX: Duration = CONNECTION_TIME_MAX.saturating_add(REQUEST_TIME_MAX);
 
 /// Pause between two tries, times 1 to 4 by chance.
@@ -105,8 +107,8 @@ impl Quorum {
         }
         let first = match order {
             Order::AllAtOnce => None,
-            // None where all were silent: whoever asks may not have the time for one that still is, and would never hear the
-            // rest.
+            // None where all were silent: whoever asks may not have the time for one that still is, and would
+            // never hear the rest.
             Order::OneFirst => (0..self.members.len()).find(|place| !self.members[*place].is_silent()),
         };
         let mut taken = Vec::new();
@@ -121,7 +123,8 @@ impl Quorum {
                 Ok(answer) => Some((first, matches!(answer, Taken::Mine(_)))),
                 Err(_) => is_in_doubt(&answer).then_some((first, true)),
             });
-            // One that is late is asked once more with the others: it may be about to answer, and without it they may be too few.
+            // One that is late is asked once more with the others: it may be about to answer, and without it
+            // they may be too few.
             if !is_in_doubt(&answer) {
                 others.retain(|place| *place != first);
             }
@@ -144,7 +147,8 @@ impl Quorum {
                 |answers, waiting| {
                     let mine = before.0 + count_mine(answers);
                     let differing = before.1 + answers.len() - mine;
-                    // All are waited for a little: what one of them has confirmed before, for this attempt, is its token.
+                    // All are waited for a little: what one of them has confirmed before, for this attempt,
+                    // is its token.
                     Progress::decided_if(self.is_settled(mine, differing, waiting))
                 },
             )
@@ -160,8 +164,9 @@ impl Quorum {
         self.weigh(request, order, taken, &errors, trying).await
     }
 
-    /// The first member is somebody else's: whoever has a majority holds the lease, and nothing was changed. Nothing where
-    /// that is the process that asks, or members may have confirmed a token for it: what becomes of that is for the others to say.
+    /// The first member is somebody else's: whoever has a majority holds the lease, and nothing was changed.
+    /// Nothing where that is the process that asks, or members may have confirmed a token for it: what
+    /// becomes of that is for the others to say.
     async fn judge_held(&self, request: &Acquire, trying: &Try) -> Option<Round> {
         self.rivals.are_met();
         Some(match self.look(&request.name).await {
@@ -180,10 +185,11 @@ impl Quorum {
         })
     }
 
-    /// Gives what was taken its token: above all that a majority knows, or the one that the attempt was given before.
+    /// Gives what was taken its token: above all that a majority knows, or the one that the attempt was given
+    /// before.
     ///
-    /// It is used only when a majority has confirmed it. Each of them knew lower ones only, and any earlier term has one
-    /// of them in its own majority: so it is above every earlier term's, whichever was chosen.
+    /// It is used only when a majority has confirmed it. Each of them knew lower ones only, and any earlier
+    /// term has one of them in its own majority: so it is above every earlier term's, whichever was chosen.
     pub(super) async fn confirm(
         &self,
         request: &Acquire,
@@ -223,7 +229,8 @@ impl Quorum {
             {
                 Ok(Some(answer)) => {
                     trying.confirms(answer.token);
-                    // Where a duplicate was faster, its token is this attempt's, unless it is too low for the others.
+                    // Where a duplicate was faster, its token is this attempt's, unless it is too low for the
+                    // others.
                     if answer.token == wanted || Some(answer.token) > choice.highest {
                         let mut firsts = mine.iter().filter(|(place, _)| *place == first);
                         offer = Offer {
@@ -284,13 +291,14 @@ impl Quorum {
         self.granted(request, mine, grant, trying)
     }
 
-    /// Where no majority can confirm what was chosen of what so many members know, or it is a guess that too few of these can.
+    /// Where no majority can confirm what was chosen of what so many members know, or it is a guess that too
+    /// few of these can.
     fn comes_to_nothing(&self, choice: &Choice, heard: usize, trying: &mut Try) -> Option<Acquired> {
         if choice.able + self.members.len() - heard < self.majority() {
             return Some(trying.split());
         }
-        // Those that were heard would refuse it each time that it is repeated, and keep everybody else out meanwhile, for as long as the
-        // others are away.
+        // Those that were heard would refuse it each time that it is repeated, and keep everybody else out
+        // meanwhile, for as long as the others are away.
         match choice.follows.is_some() && choice.able < self.majority() {
             true => trying.gives_way(),
             false => None,

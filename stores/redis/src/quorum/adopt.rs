@@ -1,5 +1,6 @@
-//! Bringing terms to members that missed them: each that is away loses what it held, and without this, members that are away
-//! one after the other would take a majority from a leader who was extended all the time.
+//! Bringing terms to members that missed them: each that is away loses what it held, and without this,
+//! members that are away one after the other would take a majority from a leader who was extended all the
+//! time.
 
 use super::Quorum;
 use super::member::Member;
@@ -24,12 +25,13 @@ pub(super) fn turns() -> Arc<Semaphore> {
 type Missed = BTreeMap<(usize, usize), Vec<Renew>>;
 
 impl Quorum {
-    /// Has members that say that a term is lost take it in, where a majority has just extended it: `told` is what each has
-    /// answered, `verdicts` what came of it. Nobody waits for it, and if nobody is behind, nothing is sent.
+    /// Has members that say that a term is lost take it in, where a majority has just extended it: `told` is
+    /// what each has answered, `verdicts` what came of it. Nobody waits for it, and if nobody is behind,
+    /// nothing is sent.
     ///
-    /// Each member is still asked to extend what it holds, and its answer counts by itself: this one counts for nothing.
-    /// That nobody is harmed by one that comes late is with the script. Such a one may keep a minority, which has missed
-    /// the release too, from others for one ttl.
+    /// Each member is still asked to extend what it holds, and its answer counts by itself: this one counts
+    /// for nothing. That nobody is harmed by one that comes late is with the script. Such a one may keep a
+    /// minority, which has missed the release too, from others for one ttl.
     pub(super) fn bring(
         &self,
         requests: &[Renew],
@@ -74,7 +76,8 @@ fn is_extended(answer: &Result<Renewed, StoreError>) -> bool {
     matches!(answer, Ok(Renewed::Extended { .. }))
 }
 
-/// Whether a member may take the term in. It would refuse to where it knows of a later one, or that this one was given back.
+/// Whether a member may take the term in. It would refuse to where it knows of a later one, or that this one
+/// was given back.
 fn may_be_behind(request: &Renew, answer: &Result<Renewed, StoreError>) -> bool {
     match answer {
         Ok(Renewed::Lost(None)) => true,
@@ -116,7 +119,8 @@ async fn adopt(source: &Member, target: &Member, requests: &[Renew]) -> Result<(
     Ok(())
 }
 
-/// What a member that holds these terms knows of each beside who holds it; nothing of one that it does not hold any more.
+/// What a member that holds these terms knows of each beside who holds it; nothing of one that it does not
+/// hold any more.
 async fn terms(site: &Site, requests: &[Renew]) -> Result<Vec<Option<Vec<Vec<u8>>>>, StoreError> {
     let keys = requests.iter().map(|request| site.keys.record(&request.name));
     let mut arguments = Arguments::on([site.keys.index()].into_iter().chain(keys));

@@ -31,11 +31,11 @@ impl Quorum {
         most >= self.majority() || most + waiting < self.majority()
     }
 
-    /// The lease by what these members have, where so many others were not heard: the term with the highest token, held if a
-    /// majority says so, or does together with those.
+    /// The lease by what these members have, where so many others were not heard: the term with the highest
+    /// token, held if a majority says so, or does together with those.
     ///
-    /// What a candidate has taken in some members and not got does not count, and hides no term from before: the highest token that
-    /// was granted is known to one member of each majority.
+    /// What a candidate has taken in some members and not got does not count, and hides no term from before:
+    /// the highest token that was granted is known to one member of each majority.
     pub(super) fn agreed<'a>(
         &self,
         sightings: impl IntoIterator<Item = &'a Sighting>,
@@ -55,11 +55,11 @@ impl Quorum {
                 .count()
         };
         let is_held = |one: &Lease| holding(one) >= self.majority();
-        // Shown as held, too, as its own process gives nothing back that is not; and while it may be, too few are free for
-        // anybody else.
+        // Shown as held, too, as its own process gives nothing back that is not; and while it may be, too few
+        // are free for anybody else.
         let may_be_held = |one: &Lease| holding(one) > 0 && holding(one) + unheard >= self.majority();
-        // A token that a minority has confirmed was never anybody's, so it may be a later one's, too: what a majority
-        // holds comes first.
+        // A token that a minority has confirmed was never anybody's, so it may be a later one's, too: what a
+        // majority holds comes first.
         let last = terms.iter().max_by_key(|lease| {
             (
                 is_held(lease),

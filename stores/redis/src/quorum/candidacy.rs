@@ -97,7 +97,8 @@ pub(super) struct Offer {
     pub(super) follows: Option<FencingToken>,
 }
 
-/// None where the record is not the attempt's any more, or knows of another term than the offer follows, or of a later one.
+/// None where the record is not the attempt's any more, or knows of another term than the offer follows, or
+/// of a later one.
 pub(super) async fn confirm(
     site: Arc<Site>,
     request: Acquire,
@@ -128,7 +129,8 @@ pub(super) async fn confirm(
     }
 }
 
-/// Both at once, with a token that was guessed: the confirming is carried out behind the taking, on the same connection.
+/// Both at once, with a token that was guessed: the confirming is carried out behind the taking, on the same
+/// connection.
 pub(super) async fn take_and_confirm(
     site: Arc<Site>,
     request: Acquire,
@@ -146,7 +148,8 @@ pub(super) async fn take_and_confirm(
     }
 }
 
-/// Runs a script whose last argument says which member it is for, in the time of one request, however newly that is met.
+/// Runs a script whose last argument says which member it is for, in the time of one request, however newly
+/// that is met.
 async fn run_as_member(
     site: &Site,
     script: &Script,

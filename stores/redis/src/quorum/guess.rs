@@ -1,25 +1,31 @@
-//! Taking and confirming at once, with a token that is guessed: where this process gave the lease back itself, and nobody had it since, or
-//! still holds it and hands it on within itself, the next one follows on its own. Two steps serve to find a token of which members know
-//! nothing higher; this one is it, or it is confirmed by too few.
+//! Taking and confirming at once, with a token that is guessed: where this process gave the lease back
+//! itself, and nobody had it since, or still holds it and hands it on within itself, the next one follows on
+//! its own. Two steps serve to find a token of which members know nothing higher; this one is it, or it is
+//! confirmed by too few.
 //!
 //! It is as right as one that was found:
-//! - A token is used only when a majority has confirmed it, and each of them only for the attempt that has it there. So no other term is
-//!   under way, and all before are below.
-//! - It is not floored by the clocks, which no one has seen: each member that confirms it sees that it is not further behind its own than
-//!   `LAG_MS_MAX`. It is confirmed only in a member whose last term is the very one that it follows, and not in one that has forgotten
-//!   what came after it by being emptied; and where members may lose what they have confirmed last, nothing is guessed. Whoever goes on with what was confirmed for the attempt keeps to that.
+//! - A token is used only when a majority has confirmed it, and each of them only for the attempt that has it
+//!   there. So no other term is under way, and all before are below.
+//! - It is not floored by the clocks, which no one has seen: each member that confirms it sees that it is not
+//!   further behind its own than `LAG_MS_MAX`. It is confirmed only in a member whose last term is the very
+//!   one that it follows, and not in one that has forgotten what came after it by being emptied; and where
+//!   members may lose what they have confirmed last, nothing is guessed. Whoever goes on with what was
+//!   confirmed for the attempt keeps to that.
 //!
 //! And one that comes to nothing does no more harm than what was only taken:
-//! - Of every term that others are granted since, the token is higher: whoever finds it in two steps leaves out the one that follows at
-//!   once (see `token.rs`), and nobody else can guess from the same term. So the member that has confirmed the guess takes the other's
-//!   term in with that one's next renewal, also if the process that guessed has died: as soon as the guess has run out, as any candidacy.
-//! - Once another has the lease it is out of reach, and is let go of at once (see `remains.rs`). Until then it may come to a majority
-//!   still, and whoever asks by the same attempt again goes on with it. Where too few answer to know, and one of them has a higher token,
-//!   the guess gives way, and its attempt ends: only that could be granted it, and is not.
-//! - So it does where too few of those that answer can confirm it, as one has missed the term before or finds it too old: each of these
-//!   would say the same again, while those that have confirmed it keep everybody else out.
-//! - Where the attempt is granted another token in the end, as members know of more, the guess is let go of, too, and the next renewal
-//!   brings the term to the member that has confirmed it.
+//! - Of every term that others are granted since, the token is higher: whoever finds it in two steps leaves
+//!   out the one that follows at once (see `token.rs`), and nobody else can guess from the same term. So the
+//!   member that has confirmed the guess takes the other's term in with that one's next renewal, also if the
+//!   process that guessed has died: as soon as the guess has run out, as any candidacy.
+//! - Once another has the lease it is out of reach, and is let go of at once (see `remains.rs`). Until then
+//!   it may come to a majority still, and whoever asks by the same attempt again goes on with it. Where too
+//!   few answer to know, and one of them has a higher token, the guess gives way, and its attempt ends: only
+//!   that could be granted it, and is not.
+//! - So it does where too few of those that answer can confirm it, as one has missed the term before or finds
+//!   it too old: each of these would say the same again, while those that have confirmed it keep everybody
+//!   else out.
+//! - Where the attempt is granted another token in the end, as members know of more, the guess is let go of,
+//!   too, and the next renewal brings the term to the member that has confirmed it.
 
 use super::Quorum;
 use super::acquire::Round;
@@ -35,13 +41,13 @@ use std::sync::Arc;
 use tenure_core::{Acquire, Durability, FencingToken, Grant, StoreError};
 use tokio::sync::watch;
 
-/// How far a guess may be behind the clock of a member that confirms it, in milliseconds. Whoever bumps the mark of a fence takes what
-/// the clock says, and refuses for so long what follows a term from before.
+/// How far a guess may be behind the clock of a member that confirms it, in milliseconds. Whoever bumps the
+/// mark of a fence takes what the clock says, and refuses for so long what follows a term from before.
 pub(super) const LAG_MS_MAX: u64 = 1_000;
 
 impl Quorum {
-    /// The next term, for all that is known. Nothing where another request of the process is about, which may be one of the same attempt:
-    /// each would ask for another token.
+    /// The next term, for all that is known. Nothing where another request of the process is about, which may
+    /// be one of the same attempt: each would ask for another token.
     pub(super) fn guess(&self, request: &Acquire, trying: &Try) -> Option<Offer> {
         // Whatever becomes of this request: what comes after it knows less.
         let before = self
@@ -55,8 +61,8 @@ impl Quorum {
         })
     }
 
-    /// A round by a guess. Where others are in the way, or know of more, it comes to what any other round does, with members that have
-    /// confirmed the guess.
+    /// A round by a guess. Where others are in the way, or know of more, it comes to what any other round
+    /// does, with members that have confirmed the guess.
     pub(super) async fn take_at_once(&self, request: &Acquire, guess: Offer, trying: &mut Try) -> Round {
         trying.asks(0..self.members.len());
         trying.confirms(guess.token);
@@ -110,8 +116,8 @@ impl Quorum {
     }
 }
 
-/// Takes a member and has it confirm the guess. One that knows of another term before has the guess confirmed once it is granted, so
-/// that it is one of those that hold the term; nobody waits for that.
+/// Takes a member and has it confirm the guess. One that knows of another term before has the guess confirmed
+/// once it is granted, so that it is one of those that hold the term; nobody waits for that.
 async fn take_by_guess(
     site: Arc<Site>,
     request: Acquire,

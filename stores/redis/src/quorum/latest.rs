@@ -1,4 +1,5 @@
-//! What this store knows of the attempts that it was asked for: who is at them, what they left in members, and what they were granted.
+//! What this store knows of the attempts that it was asked for: who is at them, what they left in members,
+//! and what they were granted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,15 +10,15 @@ use tokio::task::AbortHandle;
 /// Acquisitions whose remains are let go of at once. What those beyond it leave runs out with its ttl.
 const LETTING_GO_MAX: usize = 1_024;
 
-/// So many acquisitions later it is forgotten what one was granted: a term whose end nobody told of must not be remembered for ever. As
-/// many as one process holds locks.
+/// So many acquisitions later it is forgotten what one was granted: a term whose end nobody told of must not
+/// be remembered for ever. As many as one process holds locks.
 const REMEMBERED_FOR: usize = 100_000;
 
 /// Who asks for what.
 pub(super) type Key = (LeaseName, Incarnation);
 
-/// The acquisitions under way, those that left something, and those whose terms may be believed: of all requests of a process, which asks
-/// through one store.
+/// The acquisitions under way, those that left something, and those whose terms may be believed: of all
+/// requests of a process, which asks through one store.
 pub(super) struct Tries {
     latest: Mutex<Latest>,
     turns: Arc<Semaphore>,
@@ -133,7 +134,8 @@ impl Latest {
         }
     }
 
-    /// The last acquisition of somebody, if it is this one, and nobody else has been granted a token of its attempt, or may be.
+    /// The last acquisition of somebody, if it is this one, and nobody else has been granted a token of its
+    /// attempt, or may be.
     pub(super) fn sole(&mut self, key: &Key, number: u64) -> Option<&mut Last> {
         let last = self.by_key.get_mut(key)?;
         let is_only = last.under_way.iter().eq([&number]);
@@ -152,7 +154,8 @@ impl Latest {
     pub(super) fn end(&mut self, key: &Key, number: u64, left: Option<LettingGo>, is_given_back: bool) {
         if let Some(last) = self.by_key.get_mut(key) {
             last.under_way.remove(&number);
-            // One that was given up may be dropped only after the next has begun, which does not know of it then.
+            // One that was given up may be dropped only after the next has begun, which does not know of it
+            // then.
             if last.number == number {
                 last.is_over |= is_given_back;
                 last.letting_go = left;

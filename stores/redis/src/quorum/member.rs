@@ -19,12 +19,13 @@ use tokio::time::Instant;
 /// How long one member is waited for.
 const MEMBER_TIME_MAX: Duration = Duration::from_millis(1_500);
 
-/// How long the others are waited for when it is decided, times what it took until then: they are mostly a little slower, and
-/// what they know makes the answer a better one. Those that did not answer when they were asked last are not waited for: who
-/// asks may have less time than this.
+/// How long the others are waited for when it is decided, times what it took until then: they are mostly a
+/// little slower, and what they know makes the answer a better one. Those that did not answer when they were
+/// asked last are not waited for: who asks may have less time than this.
 const STRAGGLER_TIMES: u32 = 4;
 
-/// At least, and at most. For no longer are those waited for that did not answer when they were asked last, where they decide.
+/// At least, and at most. For no longer are those waited for that did not answer when they were asked last,
+/// where they decide.
 const STRAGGLER_TIME: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_millis(300);
 
 /// One server of a quorum.
@@ -72,8 +73,8 @@ pub(super) struct Poll<T> {
     pub(super) unheard: BTreeSet<usize>,
 }
 
-/// An answer that is waited for. The engine, whose patience is shorter than any time-out here, gives up by dropping it:
-/// that too is a member that did not answer.
+/// An answer that is waited for. The engine, whose patience is shorter than any time-out here, gives up by
+/// dropping it: that too is a member that did not answer.
 struct Hearing<'a> {
     member: &'a Member,
     silent: bool,
@@ -151,10 +152,10 @@ pub(super) fn is_in_doubt<T>(answer: &Result<T, StoreError>) -> bool {
 }
 
 impl Quorum {
-    /// Asks these members at once. Waits until all have answered, or there is enough `progress` by the answers that came and the
-    /// number of those that may still come, and the rest is late. Where only those would decide that were silent when they were asked
-    /// last, they have failed again a little later: they are asked anew each time, and whoever asks is to hear in its own time what the
-    /// others know.
+    /// Asks these members at once. Waits until all have answered, or there is enough `progress` by the
+    /// answers that came and the number of those that may still come, and the rest is late. Where only those
+    /// would decide that were silent when they were asked last, they have failed again a little later: they
+    /// are asked anew each time, and whoever asks is to hear in its own time what the others know.
     ///
     /// Who is late is not stopped: what was sent is carried out, and what comes after it is too.
     pub(super) async fn ask<T, Asking>(
@@ -241,8 +242,8 @@ impl Quorum {
         poll
     }
 
-    /// Whether those that wait can change nothing any more: a majority agrees, so many differ that none can, or neither
-    /// can come.
+    /// Whether those that wait can change nothing any more: a majority agrees, so many differ that none can,
+    /// or neither can come.
     pub(super) fn is_settled(&self, agreeing: usize, differing: usize, waiting: usize) -> bool {
         agreeing >= self.majority()
             || self.blocks(differing)

@@ -113,8 +113,9 @@ impl Quorum {
     }
 
     fn too_few(&self, subject: &str, how: &str, errors: &[StoreError], effect: Effect) -> StoreError {
-        // A mistake that only a person can mend is told as such only where it stands in the way of every majority; and so is one
-        // that is final, beside logins that are refused and records that cannot be read.
+        // A mistake that only a person can mend is told as such only where it stands in the way of every
+        // majority; and so is one that is final, beside logins that are refused and records that cannot be
+        // read.
         let stands_in_the_way = |is_such: fn(Fault) -> bool| {
             let such = errors.iter().filter(|error| is_such(error.fault)).count();
             self.blocks(such)

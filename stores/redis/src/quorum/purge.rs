@@ -1,12 +1,12 @@
 //! Removing the records that nobody uses, a page at a time.
 //!
-//! First all members say what each has of the page's names: a name is unused where nobody who answers says otherwise, and a
-//! majority answers. Whatever term still lasts has a member among those. Then each removes its own, if it still judges so in the
-//! step that removes it.
+//! First all members say what each has of the page's names: a name is unused where nobody who answers says
+//! otherwise, and a majority answers. Whatever term still lasts has a member among those. Then each removes
+//! its own, if it still judges so in the step that removes it.
 //!
-//! A member forgets no token by it: it keeps the highest that it has removed, and confirms nothing at or below it for a name
-//! that it does not know. The clock alone would not do, as in one server, since a token is chosen in one request and
-//! confirmed by another, which may come at any time later.
+//! A member forgets no token by it: it keeps the highest that it has removed, and confirms nothing at or
+//! below it for a name that it does not know. The clock alone would not do, as in one server, since a token
+//! is chosen in one request and confirmed by another, which may come at any time later.
 
 use super::member::Progress;
 use super::{Effect, Quorum};
@@ -79,7 +79,8 @@ impl Quorum {
         Ok(purged)
     }
 
-    /// The names of a page that every answering member has reached. All are waited for: what one has that is not heard stays.
+    /// The names of a page that every answering member has reached. All are waited for: what one has that is
+    /// not heard stays.
     async fn names(&self, request: &Purge) -> Result<Names, StoreError> {
         let page = request.page();
         let read = |site: Arc<Site>| {

@@ -115,7 +115,8 @@ impl Quorum {
         Ok(LeasePage { leases, next })
     }
 
-    /// What the members that answered show under one key; nothing where it is no term yet. What `get` does not tell is not told here.
+    /// What the members that answered show under one key; nothing where it is no term yet. What `get` does
+    /// not tell is not told here.
     fn listed(
         &self,
         key: &Cursor,

@@ -19,17 +19,18 @@ const PAGE: u16 = 500;
 /// Most pages of them: more than there is memory for.
 const PAGES_MAX: usize = 100_000;
 
-/// How often all members are asked before the first lease: another may have found meanwhile that they all keep it, and lead.
+/// How often all members are asked before the first lease: another may have found meanwhile that they all
+/// keep it, and lead.
 const ROUNDS_MAX: usize = 2;
 
 impl Quorum {
-    /// Before the first lease of a quorum is taken: all members keep that they are one. Who only looks changes nothing of that: a list
-    /// that is wrong would keep those out who name the right one.
+    /// Before the first lease of a quorum is taken: all members keep that they are one. Who only looks
+    /// changes nothing of that: a list that is wrong would keep those out who name the right one.
     ///
     /// # Errors
-    /// Not applied: as [`Membership::admit`](crate::membership::Membership::admit), as of two who come at the same time and name
-    /// others; if one of them has never answered, for somebody else may count on that one; and if one has a lease, as of who leads by
-    /// the members of before.
+    /// Not applied: as [`Membership::admit`](crate::membership::Membership::admit), as of two who come at the
+    /// same time and name others; if one of them has never answered, for somebody else may count on that one;
+    /// and if one has a lease, as of who leads by the members of before.
     pub(super) async fn record(&self) -> Result<(), StoreError> {
         if !self.membership.begin_to_record() {
             self.remind().await;
@@ -73,8 +74,8 @@ impl Quorum {
         Ok(self.told_complete().await?)
     }
 
-    /// Has those keep it that keep the list, and not yet that it is complete. Whoever does not hear it is told when it is dialled, and by
-    /// the next process; but one must, before anybody leads.
+    /// Has those keep it that keep the list, and not yet that it is complete. Whoever does not hear it is
+    /// told when it is dialled, and by the next process; but one must, before anybody leads.
     async fn told_complete(&self) -> Result<(), StoreError> {
         let errors = self.have_kept(self.membership.completed()).await;
         self.membership.refusal().map_or(Ok(()), Err)?;
@@ -112,8 +113,8 @@ impl Quorum {
         )
     }
 
-    /// Has members that were met before anybody had told of the quorum, that have forgotten it, or that were never told that it is
-    /// complete, keep that.
+    /// Has members that were met before anybody had told of the quorum, that have forgotten it, or that were
+    /// never told that it is complete, keep that.
     pub(super) async fn remind(&self) {
         if self.membership.is_complete() {
             let mut entries = self.meet_nameless().await;
@@ -123,7 +124,8 @@ impl Quorum {
         }
     }
 
-    /// Asks those again that told nothing of themselves before others had told who the members are. What they are to keep.
+    /// Asks those again that told nothing of themselves before others had told who the members are. What they
+    /// are to keep.
     pub(super) async fn meet_nameless(&self) -> Vec<(usize, Entry)> {
         if self.membership.roster().is_none() {
             return Vec::new();
@@ -169,7 +171,8 @@ impl Quorum {
         errors
     }
 
-    /// Records these members, whatever they kept before; where they are recorded already, only that all of them are.
+    /// Records these members, whatever they kept before; where they are recorded already, only that all of
+    /// them are.
     ///
     /// # Errors
     /// [`Fault::Invalid`] while one of them has a lease that is held or may be, or if one does not answer.
@@ -187,7 +190,8 @@ impl Quorum {
         }
         let looks: Vec<Seen> = looks.into_iter().flatten().collect();
         let entries = match same_quorum(looks.iter().cloned()) {
-            // No lease is taken by a list before one member keeps that it is complete: what is held is of another one.
+            // No lease is taken by a list before one member keeps that it is complete: what is held is of
+            // another one.
             Some(entries) if !entries.iter().any(|entry| entry.complete) => {
                 self.is_unused().await?;
                 entries
@@ -197,13 +201,14 @@ impl Quorum {
                 self.is_unused().await?;
                 let entries = self.entries_anew();
                 self.record_all(&entries, |place| Some(&looks[place])).await?;
-                // From here on no term begins in one of them by another list. What had begun just before is there now.
+                // From here on no term begins in one of them by another list. What had begun just before is
+                // there now.
                 self.is_unused().await?;
                 entries
             }
         };
-        // Complete when each of them keeps it, so that no two lists are, wherever this ends. And where one keeps another list by then,
-        // as of a run that came after this, it is left alone.
+        // Complete when each of them keeps it, so that no two lists are, wherever this ends. And where one
+        // keeps another list by then, as of a run that came after this, it is left alone.
         let complete = entries.into_iter().map(|entry| Entry {
             complete: true,
             ..entry
@@ -211,7 +216,8 @@ impl Quorum {
         self.record_all(&complete.collect::<Vec<_>>(), |_| None).await
     }
 
-    /// With ids that nobody has yet: what comes late of an earlier run, or from who knows an earlier list, is about others.
+    /// With ids that nobody has yet: what comes late of an earlier run, or from who knows an earlier list, is
+    /// about others.
     fn entries_anew(&self) -> Vec<Entry> {
         let hosts = self.membership.hosts().iter().cloned();
         let members: Vec<(MemberId, String)> = hosts.map(|host| (MemberId::any(), host)).collect();
@@ -251,7 +257,8 @@ impl Quorum {
         ))
     }
 
-    /// Has a member keep this instead of what was seen there; or that it is complete, if it keeps this already.
+    /// Has a member keep this instead of what was seen there; or that it is complete, if it keeps this
+    /// already.
     async fn recorded(&self, place: usize, entry: &Entry, seen: Option<&Seen>) -> Result<(), StoreError> {
         let arguments = keep(&self.members[place].site.keys, entry);
         let arguments = match seen {
@@ -269,7 +276,8 @@ impl Quorum {
         }
     }
 
-    /// Whoever leads now would go on by the members that it knows, and these may be the fewer of them: what one of these has is enough.
+    /// Whoever leads now would go on by the members that it knows, and these may be the fewer of them: what
+    /// one of these has is enough.
     async fn is_unused(&self) -> Result<(), StoreError> {
         match self.held().await? {
             None => Ok(()),

@@ -1,18 +1,20 @@
-//! What an acquisition leaves in members when it comes to no term: it is let go of, or it would hold everybody up for a ttl,
-//! and nobody could see it.
+//! What an acquisition leaves in members when it comes to no term: it is let go of, or it would hold
+//! everybody up for a ttl, and nobody could see it.
 //!
-//! What was taken and never confirmed is let go of by the attempt's own name: a term is left alone, also one of this attempt that was
-//! granted before or is granted later. Where this comes between the taking and the confirming of a repeated try, the member confirms
-//! nothing, and is taken anew.
+//! What was taken and never confirmed is let go of by the attempt's own name: a term is left alone, also one
+//! of this attempt that was granted before or is granted later. Where this comes between the taking and the
+//! confirming of a repeated try, the member confirms nothing, and is taken anew.
 //!
-//! A token that a member has confirmed is let go of only where it is out of reach: so many members know of a certain token, or of a
-//! higher one, that no majority is without one of them, and this one is lower. Tokens never fall in a member, and it confirms only what is
-//! above its own. So from then on no majority ever confirms a lower one: it does not matter who asks, how often, how late, or what the
-//! members say that were not heard. A lower one that was granted before is over, as the majority that had it has one of these members,
-//! too. And whatever this attempt is granted later is above, as one of these members has confirmed it: what lets go of lower ones leaves it
-//! alone, whenever it comes, and also if it comes twice. A member that restarts with what it has confirmed knows the same as before. The
-//! token itself stays in the record, as what a candidate has left: nothing ever lowers it. Where the attempt itself was granted a higher
-//! token, the members that have confirmed that one are those.
+//! A token that a member has confirmed is let go of only where it is out of reach: so many members know of a
+//! certain token, or of a higher one, that no majority is without one of them, and this one is lower. Tokens
+//! never fall in a member, and it confirms only what is above its own. So from then on no majority ever
+//! confirms a lower one: it does not matter who asks, how often, how late, or what the members say that were
+//! not heard. A lower one that was granted before is over, as the majority that had it has one of these
+//! members, too. And whatever this attempt is granted later is above, as one of these members has confirmed
+//! it: what lets go of lower ones leaves it alone, whenever it comes, and also if it comes twice. A member
+//! that restarts with what it has confirmed knows the same as before. The token itself stays in the record,
+//! as what a candidate has left: nothing ever lowers it. Where the attempt itself was granted a higher token,
+//! the members that have confirmed that one are those.
 
 use super::Quorum;
 use super::candidacy::on_record;

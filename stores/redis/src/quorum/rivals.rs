@@ -33,7 +33,8 @@ pub(super) struct Term {
 pub(super) enum Order {
     /// All at once, which takes the least time. Of several who ask at the same time none may get a majority.
     AllAtOnce,
-    /// One member before the others: of those who ask at once it lets one through, and they do not split the rest.
+    /// One member before the others: of those who ask at once it lets one through, and they do not split the
+    /// rest.
     OneFirst,
 }
 
@@ -48,8 +49,8 @@ impl Rivals {
         order(*lock(&self.met), Instant::now())
     }
 
-    /// How to ask for this lease at first: where one process hands it on within itself, every other candidate is told that it is
-    /// held, and asks in no member's way.
+    /// How to ask for this lease at first: where one process hands it on within itself, every other candidate
+    /// is told that it is held, and asks in no member's way.
     pub(super) fn order_at_first(&self, name: &LeaseName) -> Order {
         match lock(&self.held).as_ref().is_some_and(|held| held.name == *name) {
             true => Order::AllAtOnce,
@@ -73,8 +74,9 @@ impl Rivals {
         *lock(&self.given_back) = Some(term);
     }
 
-    /// The term before the one that is asked for, if for all that is known it is this process's own: it gave that back, or still holds it
-    /// and hands it on. It is told once: what becomes of the next term may be known to nobody.
+    /// The term before the one that is asked for, if for all that is known it is this process's own: it gave
+    /// that back, or still holds it and hands it on. It is told once: what becomes of the next term may be
+    /// known to nobody.
     pub(super) fn own_before(&self, request: &Acquire) -> Option<Term> {
         let is_before = |term: &mut Term| {
             (&term.name, term.incarnation) == (&request.name, request.candidate.incarnation)

@@ -24,9 +24,10 @@ use tenure_remote::{OwnThread, PurgeRequests, Remote, Requests, lease_purge, lea
 
 /// Leases in several independent Redis or Valkey servers, held by whoever has a majority of them.
 ///
-/// A candidate takes a majority of the members, then a token above all that they know is confirmed by a majority
-/// before anybody leads by it. Two majorities share a member, so tokens rise and no two processes hold a lease at
-/// once, whichever minority fails. Each member judges expiry by its own clock, and no two clocks are compared.
+/// A candidate takes a majority of the members, then a token above all that they know is confirmed by a
+/// majority before anybody leads by it. Two majorities share a member, so tokens rise and no two processes
+/// hold a lease at once, whichever minority fails. Each member judges expiry by its own clock, and no two
+/// clocks are compared.
 ///
 /// What it does not promise, and what it costs: the `README.md` of this crate.
 ///
@@ -34,13 +35,14 @@ use tenure_remote::{OwnThread, PurgeRequests, Remote, Requests, lease_purge, lea
 pub struct QuorumStore(Remote<Quorum>);
 
 impl QuorumStore {
-    /// Connects by a URL: `redis+quorum://[[user]:password@]host[:port],…[/database][?options]` with three, five,
-    /// seven or nine hosts, `rediss+quorum:` for TLS; options as of [`RedisStore::connect`](crate::RedisStore::connect), but for
-    /// `purgeAfter=`: members must agree that nobody uses a name, as [`purge`](tenure_core::LeasePurge::purge) has them.
+    /// Connects by a URL: `redis+quorum://[[user]:password@]host[:port],…[/database][?options]` with three,
+    /// five, seven or nine hosts, `rediss+quorum:` for TLS; options as of
+    /// [`RedisStore::connect`](crate::RedisStore::connect), but for `purgeAfter=`: members must agree that
+    /// nobody uses a name, as [`purge`](tenure_core::LeasePurge::purge) has them.
     ///
     /// # Errors
-    /// [`StoreError`], not applied: as [`RedisStore::connect`](crate::RedisStore::connect), where a majority does not
-    /// answer. The message never holds a password.
+    /// [`StoreError`], not applied: as [`RedisStore::connect`](crate::RedisStore::connect), where a majority
+    /// does not answer. The message never holds a password.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let url = independent(url)?;
         let membership = Membership::new(hosts(&url));
@@ -53,15 +55,16 @@ impl QuorumStore {
         Ok(Self(Remote::open(SYSTEM, opening).await?))
     }
 
-    /// Has the servers of this URL keep that they are one quorum, whatever they kept of it before: for who has exchanged a member.
-    /// A new quorum needs none of it; its first candidate does it. To be run when all candidates have ended, and the longest ttl is
-    /// over: those that go on by the servers they know could lead beside others. Where the servers keep just these members already,
-    /// nothing changes, and candidates may go on.
+    /// Has the servers of this URL keep that they are one quorum, whatever they kept of it before: for who
+    /// has exchanged a member. A new quorum needs none of it; its first candidate does it. To be run when all
+    /// candidates have ended, and the longest ttl is over: those that go on by the servers they know could
+    /// lead beside others. Where the servers keep just these members already, nothing changes, and candidates
+    /// may go on.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and [`Fault::Invalid`](tenure_core::Fault::Invalid), not applied, if a server does not answer, or
-    /// has a lease that is held. [`Fault::Unreachable`], unknown, if one fails in the midst: run it again, until then no
-    /// candidate of the new URL is let in.
+    /// As [`connect`](Self::connect), and [`Fault::Invalid`](tenure_core::Fault::Invalid), not applied, if a
+    /// server does not answer, or has a lease that is held. [`Fault::Unreachable`], unknown, if one fails in
+    /// the midst: run it again, until then no candidate of the new URL is let in.
     pub async fn init(url: &str) -> Result<(), StoreError> {
         let url = independent(url)?;
         let quorum = Quorum::of(&url, Membership::unchecked(hosts(&url)));
@@ -104,8 +107,8 @@ impl Quorum {
         }
     }
 
-    /// Asks all members who they are and what they keep; a majority must answer. Those that do must be the members of one quorum,
-    /// and as many servers as they are: one that counts twice decides with itself.
+    /// Asks all members who they are and what they keep; a majority must answer. Those that do must be the
+    /// members of one quorum, and as many servers as they are: one that counts twice decides with itself.
     pub(super) async fn meet(&self) -> Result<Poll<(Durability, Option<RunId>)>, StoreError> {
         // All are waited for: what one does not tell now is not asked again.
         let assess = |site: Arc<Site>| async move { site.assess().await };
@@ -154,7 +157,8 @@ impl Quorum {
         })
     }
 
-    /// Two members that are one server, if there are any. One that does not tell which it is counts as one of its own.
+    /// Two members that are one server, if there are any. One that does not tell which it is counts as one of
+    /// its own.
     fn twins(&self, told: impl IntoIterator<Item = (usize, Option<RunId>)>) -> Option<String> {
         let mut known = BTreeMap::new();
         for (place, id) in told {

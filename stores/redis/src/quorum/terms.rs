@@ -161,7 +161,8 @@ impl Quorum {
             return Err(self.undecided(&subject(&request.name), answered, &errors, effect));
         }
         let later = latest(others);
-        // It is nobody's in a majority. A member that has forgotten it, or has an older term, takes nothing from that.
+        // It is nobody's in a majority. A member that has forgotten it, or has an older term, takes nothing
+        // from that.
         match vacated > 0 && later.as_ref().is_none_or(|now| now.token <= request.token) {
             true => Ok(Released::Vacated),
             false => Ok(Released::NotYours(later)),
@@ -204,7 +205,8 @@ fn noted_in(answers: &[(usize, Asked)]) -> usize {
     noted.count()
 }
 
-/// A member that could not be asked at all has given the same error for each request: then it has not answered.
+/// A member that could not be asked at all has given the same error for each request: then it has not
+/// answered.
 fn whole<T>(answers: Each<T>) -> Result<Each<T>, StoreError> {
     match answers.first() {
         Some(Err(error)) if !error.fault.is_misconfiguration() => {

@@ -44,11 +44,12 @@ pub(super) struct Choice {
 
 /// The token that most of `mine` can confirm; nothing if there are none.
 ///
-/// A member that has confirmed a token for an attempt confirms no other, so that a late duplicate changes nothing; and
-/// any other confirms only what is above all that it knows, so that tokens rise whatever is asked for. What is asked for
-/// decides whether there will be a majority: members that have confirmed different tokens for one attempt (as links
-/// broke and healed meanwhile) would answer the wrong one for ever. One that was guessed stays so, whoever asks for it: members that know
-/// of another term before it do not confirm it.
+/// A member that has confirmed a token for an attempt confirms no other, so that a late duplicate changes
+/// nothing; and any other confirms only what is above all that it knows, so that tokens rise whatever is
+/// asked for. What is asked for decides whether there will be a majority: members that have confirmed
+/// different tokens for one attempt (as links broke and healed meanwhile) would answer the wrong one for
+/// ever. One that was guessed stays so, whoever asks for it: members that know of another term before it do
+/// not confirm it.
 pub(super) fn choose(mine: &[(usize, Mine)], majority: usize) -> Option<Choice> {
     let free = || mine.iter().filter(|(_, mine)| !mine.is_confirmed());
     let highest = free().filter_map(|(_, mine)| mine.token).max();
@@ -81,21 +82,23 @@ pub(super) fn choose(mine: &[(usize, Mine)], majority: usize) -> Option<Choice> 
             highest,
         }
     });
-    // Of two that as many can confirm, the new one, then the higher: the older has lost what it had elsewhere.
+    // Of two that as many can confirm, the new one, then the higher: the older has lost what it had
+    // elsewhere.
     before
         .chain(new)
         .max_by_key(|choice| (choice.able, !choice.again, choice.token))
 }
 
-/// The time that the clocks of a majority have reached. As a token never falls, one that a minority's clocks were ahead for would stay
-/// ahead of all others' for good.
+/// The time that the clocks of a majority have reached. As a token never falls, one that a minority's clocks
+/// were ahead for would stay ahead of all others' for good.
 fn reached(clocks_ms: impl Iterator<Item = u64>, majority: usize) -> u64 {
     let mut clocks_ms: Vec<u64> = clocks_ms.collect();
     clocks_ms.sort_unstable_by(|one, other| other.cmp(one));
     clocks_ms.get(majority - 1).copied().unwrap_or(0)
 }
 
-/// The token of a term that follows others, of which this is the highest. The one after it is left to whoever guesses.
+/// The token of a term that follows others, of which this is the highest. The one after it is left to whoever
+/// guesses.
 fn new_token(highest: Option<FencingToken>, clock_ms: u64) -> Option<FencingToken> {
     let token = FencingToken::successor(highest, clock_ms)?;
     match highest.is_some() && FencingToken::successor(highest, 0) == Some(token) {

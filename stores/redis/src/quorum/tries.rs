@@ -35,8 +35,8 @@ pub(super) struct Try {
 }
 
 impl Try {
-    /// The one before of the same process is over: what it left is this one's, if it is the same attempt. That of an earlier attempt
-    /// goes on being let go of, and is nothing to this one.
+    /// The one before of the same process is over: what it left is this one's, if it is the same attempt.
+    /// That of an earlier attempt goes on being let go of, and is nothing to this one.
     pub(super) fn begin(quorum: &Arc<Quorum>, request: &Acquire) -> Self {
         let begun = quorum.tries.lock().begin(&key_of(request), request.attempt);
         let (mut taken, mut tokens) = (BTreeSet::new(), BTreeSet::new());
@@ -65,7 +65,8 @@ impl Try {
         self.asked.extend(members);
     }
 
-    /// Whether these members hold it for all that is known now; of others that were asked, what was known before holds.
+    /// Whether these members hold it for all that is known now; of others that were asked, what was known
+    /// before holds.
     pub(super) fn hears(&mut self, members: impl IntoIterator<Item = (usize, bool)>) {
         for (member, takes) in members {
             match takes {
@@ -81,9 +82,11 @@ impl Try {
         self.tokens.insert(token);
     }
 
-    /// Gives up a guess that may still have a majority; nothing where another request of the attempt was granted a token, or may be.
+    /// Gives up a guess that may still have a majority; nothing where another request of the attempt was
+    /// granted a token, or may be.
     ///
-    /// Nobody was granted it, and nobody is from now on: whoever asks by the same attempt is told that it is over.
+    /// Nobody was granted it, and nobody is from now on: whoever asks by the same attempt is told that it is
+    /// over.
     pub(super) fn gives_way(&mut self) -> Option<Acquired> {
         let mut latest = self.quorum.tries.lock();
         latest.sole(&key_of(&self.request), self.number)?.is_over = true;
@@ -106,7 +109,8 @@ impl Try {
         !mine.is_confirmed() || mine.token < self.below
     }
 
-    /// It has come to a term. Members that have confirmed a lower token for it let go of that, and may take this one in.
+    /// It has come to a term. Members that have confirmed a lower token for it let go of that, and may take
+    /// this one in.
     pub(super) fn is_granted(&mut self, token: FencingToken) {
         let key = key_of(&self.request);
         let mut latest = self.quorum.tries.lock();
@@ -119,11 +123,11 @@ impl Try {
         self.below = self.below.max(Some(token));
     }
 
-    /// Members have confirmed different tokens for this attempt, and would for as long as it is repeated, each time holding
-    /// up everybody else. A later attempt takes all of them anew.
+    /// Members have confirmed different tokens for this attempt, and would for as long as it is repeated,
+    /// each time holding up everybody else. A later attempt takes all of them anew.
     ///
-    /// Nobody asks by this attempt any more, and one that was not heard may have completed the majority of a token: they are
-    /// given back, unless another request of the attempt was granted one of them, or may be.
+    /// Nobody asks by this attempt any more, and one that was not heard may have completed the majority of a
+    /// token: they are given back, unless another request of the attempt was granted one of them, or may be.
     pub(super) fn split(&mut self) -> Acquired {
         self.is_split = true;
         Acquired::Superseded

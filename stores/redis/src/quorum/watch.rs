@@ -18,7 +18,8 @@ const OTHERS_TIME: Duration = Duration::from_secs(1);
 /// Events that may wait for a slow reader.
 const EVENTS_WAITING_MAX: usize = 256;
 
-/// Leases whose changes are counted at once. Beyond it, the count begins anew, and the reader looks for itself.
+/// Leases whose changes are counted at once. Beyond it, the count begins anew, and the reader looks for
+/// itself.
 const COUNTED_MAX: usize = 4_096;
 
 /// The watches of the members, and what a majority of them told.
@@ -63,8 +64,8 @@ impl Counts {
         tellers.count_ones() as usize
     }
 
-    /// Makes room: the change of the oldest term goes, as a member that lags behind comes to the latest ones in the end.
-    /// How many had told it, if it was not over.
+    /// Makes room: the change of the oldest term goes, as a member that lags behind comes to the latest ones
+    /// in the end. How many had told it, if it was not over.
     fn forget_oldest(&mut self) -> Option<usize> {
         if self.changes.len() <= CHANGES_MAX {
             return None;
@@ -131,10 +132,11 @@ impl QuorumWatch {
         })
     }
 
-    /// Counts what a member told; the event, if a majority has told it now, or may have, as some are not heard.
+    /// Counts what a member told; the event, if a majority has told it now, or may have, as some are not
+    /// heard.
     ///
-    /// What fewer than a majority have told is told without its token, and anew with each of them, until a majority has:
-    /// who looks too early sees the change half made, and waits for the rest.
+    /// What fewer than a majority have told is told without its token, and anew with each of them, until a
+    /// majority has: who looks too early sees the change half made, and waits for the rest.
     fn count(&mut self, member: usize, event: WatchEvent) -> Option<WatchEvent> {
         let WatchEvent::Changed { name, change, token } = event else {
             return Some(WatchEvent::Gap);
@@ -151,13 +153,15 @@ impl QuorumWatch {
         let tellers = counts.add(member, change, token);
         let forgotten = counts.forget_oldest();
         if tellers > self.majority || tellers + self.unheard < self.majority {
-            // Members tell with many terms between them: who else tells of that change is not counted with these.
+            // Members tell with many terms between them: who else tells of that change is not counted with
+            // these.
             let is_untold = |tellers| tellers + self.unheard < self.majority;
             return forgotten.is_some_and(is_untold).then_some(WatchEvent::Gap);
         }
         let token = if tellers < self.majority {
-            // A token that a minority has confirmed may be nobody's, for which no holder must end; and what this member has
-            // told may be ahead of what the others will. A wish is a term's own, and is of no use without.
+            // A token that a minority has confirmed may be nobody's, for which no holder must end; and what
+            // this member has told may be ahead of what the others will. A wish is a term's own, and is of no
+            // use without.
             let wished = token.filter(|_| change == Change::Asked);
             counts.wished = counts.wished.max(wished);
             wished
@@ -188,7 +192,8 @@ impl Watch for QuorumWatch {
                         if self.listening < self.majority {
                             return Err(error);
                         }
-                        // Fewer are listened to than before: what that one alone has told until now is looked for.
+                        // Fewer are listened to than before: what that one alone has told until now is looked
+                        // for.
                         return Ok(WatchEvent::Gap);
                     }
                     None => {

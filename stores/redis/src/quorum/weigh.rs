@@ -101,8 +101,8 @@ impl Quorum {
         }
     }
 
-    /// The lowest token that may ever have a majority, or nothing where any may: what so many members know of, or of more, that no
-    /// majority is without one of them. None of these confirms a lower one any more.
+    /// The lowest token that may ever have a majority, or nothing where any may: what so many members know
+    /// of, or of more, that no majority is without one of them. None of these confirms a lower one any more.
     fn lowest_in_reach(&self, mine: &[(usize, Mine)], held: &[Sighting]) -> Option<FencingToken> {
         let mine = mine.iter().filter_map(|(_, mine)| mine.token);
         let mut known: Vec<_> = mine.chain(held.iter().map(|held| held.lease.token)).collect();

@@ -78,8 +78,8 @@ pub async fn are_at(servers: &[RedisServer], token: u64) {
     }
 }
 
-/// The same as [`had`], by tokens that no clock reaches: what follows is behind no member's clock, however slow the machine is. Once for
-/// a set of servers, as it would set tokens back.
+/// The same as [`had`], by tokens that no clock reaches: what follows is behind no member's clock, however
+/// slow the machine is. Once for a set of servers, as it would set tokens back.
 pub async fn had_ahead(store: &QuorumStore, servers: &[RedisServer], asked: &mut Acquire) -> Grant {
     had(&quorum_at(&hosts(servers)).await, servers, asked).await;
     are_ahead(servers).await;

@@ -120,8 +120,8 @@ pub async fn refused(url: &str) -> tenure_core::StoreError {
     error
 }
 
-/// Waits until every member of a quorum has this term of the lease "job". A majority is enough for a grant, and what the test
-/// writes into a member that is late would be mixed with it.
+/// Waits until every member of a quorum has this term of the lease "job". A majority is enough for a grant,
+/// and what the test writes into a member that is late would be mixed with it.
 pub async fn in_every_member(servers: &[RedisServer], token: FencingToken) {
     in_each(servers.iter().map(RedisServer::url), "job", token).await;
 }
@@ -134,7 +134,8 @@ pub async fn in_each(urls: impl IntoIterator<Item = String>, lease: &str, token:
     in_each_comes(urls, lease, has_it).await;
 }
 
-/// Waits until each of these servers has heard that the lease was given back: a majority is enough for an answer.
+/// Waits until each of these servers has heard that the lease was given back: a majority is enough for an
+/// answer.
 pub async fn given_back_in_each(urls: impl IntoIterator<Item = String>, lease: &str) {
     in_each_comes(urls, lease, |record| record.contains_key("releasedAt")).await;
 }

@@ -9,7 +9,8 @@ use tenure_testkit::{Fault, FaultProxy, RedisServer, eventually_async};
 /// How long something is waited for, on a loaded machine. The ttl is longer.
 pub const BOUND: Duration = Duration::from_secs(60);
 
-/// How long a request is under way to a member that hears of another one meanwhile. One member is waited for longer.
+/// How long a request is under way to a member that hears of another one meanwhile. One member is waited for
+/// longer.
 const DETOUR: Duration = Duration::from_millis(700);
 
 pub async fn quorum_at(hosts: &[String]) -> QuorumStore {
@@ -73,8 +74,9 @@ impl Detours {
         Self { stores, detours }
     }
 
-    /// What each was told that asked at the same time, each first at the member to which it has no detour: there
-    /// `is_first` is so of its request before the other's comes. Nothing where that was not, on this machine.
+    /// What each was told that asked at the same time, each first at the member to which it has no detour:
+    /// there `is_first` is so of its request before the other's comes. Nothing where that was not, on this
+    /// machine.
     pub async fn ask_at_once(
         &self,
         servers: &[RedisServer],

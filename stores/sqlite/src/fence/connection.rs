@@ -15,7 +15,8 @@ use std::time::Duration;
 use tenure_core::{Fault, StoreError};
 use tenure_local::FileSystem;
 
-/// The connection for claims and looks, and the log that it writes; none where the database has a rollback journal.
+/// The connection for claims and looks, and the log that it writes; none where the database has a rollback
+/// journal.
 pub(super) struct Marks {
     pub(super) connection: Connection,
     pub(super) log: Option<Arc<Log>>,
@@ -29,12 +30,13 @@ impl Connected for Marks {
 
 pub(super) fn open(options: &SqliteOptions) -> Result<Connection, Trouble> {
     let path = &options.path;
-    // A term that has claimed by one path and a writer that enters by another have two logs: neither waits for the other.
-    // At the opening is enough: of two paths the second one is opened while both are there.
+    // A term that has claimed by one path and a writer that enters by another have two logs: neither waits
+    // for the other. At the opening is enough: of two paths the second one is opened while both are there.
     only_path::check(path).map_err(Trouble::Told)?;
     match path.canonicalize() {
         Ok(database) => {
-            // Where its shared memory and locks do not reach, a claim on another machine neither waits for a writer nor is seen by it.
+            // Where its shared memory and locks do not reach, a claim on another machine neither waits for a
+            // writer nor is seen by it.
             let file_system = FileSystem::of(&database).map_err(Trouble::Told)?;
             filesystem::check(file_system, &database, options.trust).map_err(Trouble::Told)?;
             all_leave_if_others(&database);
@@ -62,8 +64,8 @@ fn missing(path: &Path) -> StoreError {
     )
 }
 
-/// With a rollback journal EXTRA also waits for the directory, without which a power cut could bring the journal back and take
-/// the claim away.
+/// With a rollback journal EXTRA also waits for the directory, without which a power cut could bring the
+/// journal back and take the claim away.
 const DURABLE: &str = "EXTRA";
 
 /// A connection on which every commit waits for the disk by SQLite's own means, in either mode.
@@ -73,8 +75,9 @@ pub(super) fn open_durable(options: &SqliteOptions) -> Result<Connection, Troubl
     Ok(connection)
 }
 
-/// A connection that has read, the paths of what it has opened, and which files these are. With a rollback journal its commits
-/// wait for the disk as `in_a_journal` says. A write-ahead log is only handed to the kernel: see [`Log`].
+/// A connection that has read, the paths of what it has opened, and which files these are. With a rollback
+/// journal its commits wait for the disk as `in_a_journal` says. A write-ahead log is only handed to the
+/// kernel: see [`Log`].
 pub(super) fn connect(
     options: &SqliteOptions,
     in_a_journal: &str,
@@ -86,7 +89,8 @@ pub(super) fn connect(
     // It opens the log when it first reads.
     connection.query_row("PRAGMA schema_version", [], |_| Ok(()))?;
     let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
-    // While this connection is open nobody can leave the log; who begins one makes this one wait more than it must.
+    // While this connection is open nobody can leave the log; who begins one makes this one wait more than it
+    // must.
     let (synchronous, files) = match mode.as_str() {
         "wal" => ("NORMAL", Files::of_opened(file, &paths, &shown)?),
         // A journal is made anew for each transaction.

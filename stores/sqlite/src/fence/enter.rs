@@ -19,9 +19,10 @@ impl SqliteFence {
     /// ([`TransactionBehavior::Immediate`](rusqlite::TransactionBehavior::Immediate)) and with a busy timeout
     /// of your own; in a deferred transaction that has read before, a claim in between makes this fail.
     ///
-    /// That transaction must be the one that commits. Where SQLite itself rolls it back (`OR ROLLBACK`, `RAISE(ROLLBACK)`, a full
-    /// disk, an interrupt), each statement that follows commits by itself and is not fenced; the commit at the end fails.
-    /// Roll back after any error but one of a constraint, or guard the table ([`FencedTable`](crate::FencedTable)).
+    /// That transaction must be the one that commits. Where SQLite itself rolls it back (`OR ROLLBACK`,
+    /// `RAISE(ROLLBACK)`, a full disk, an interrupt), each statement that follows commits by itself and is
+    /// not fenced; the commit at the end fails. Roll back after any error but one of a constraint, or guard
+    /// the table ([`FencedTable`](crate::FencedTable)).
     ///
     /// # Errors
     /// Roll back after any of them:
@@ -60,8 +61,8 @@ impl SqliteFence {
         }
     }
 
-    /// Whether the transaction is in this file, and the file still the one that stands at its path: a transaction whose log
-    /// was removed neither sees a claim nor keeps one waiting.
+    /// Whether the transaction is in this file, and the file still the one that stands at its path: a
+    /// transaction whose log was removed neither sees a claim nor keeps one waiting.
     fn check_file(&self, transaction: &Transaction<'_>, resource: &ResourceName) -> Result<(), FenceError> {
         if transaction.path().map(Path::new) != Some(&self.file.path) {
             return Err(FenceError::Store(StoreError::not_applied(
@@ -74,18 +75,20 @@ impl SqliteFence {
             )));
         }
         self.with(|_| Ok(())).map_err(|trouble| {
-            // It may be this very connection whose log was removed: closed as the last one, it would write what others have
-            // gone on without over what they have written since.
+            // It may be this very connection whose log was removed: closed as the last one, it would write
+            // what others have gone on without over what they have written since.
             files::abandon(transaction);
             self.failure(resource, trouble)
         })
     }
 
-    /// Whether the write lock that the transaction has by now is that of the file at the path. One that was moved, with its log
-    /// or with its folder, is not seen to be gone by whoever has it open, and no claim is made in it any more.
+    /// Whether the write lock that the transaction has by now is that of the file at the path. One that was
+    /// moved, with its log or with its folder, is not seen to be gone by whoever has it open, and no claim is
+    /// made in it any more.
     ///
-    /// Two looks, and none waits. Another program may have the lock of the file at the path at this very moment, and then the
-    /// mark there tells, if a later term has claimed it. A look that is kept from reading is so by a lock as well.
+    /// Two looks, and none waits. Another program may have the lock of the file at the path at this very
+    /// moment, and then the mark there tells, if a later term has claimed it. A look that is kept from
+    /// reading is so by a lock as well.
     fn check_lock(
         &self,
         transaction: &Transaction<'_>,

@@ -197,7 +197,8 @@ fn lift(
     Ok(())
 }
 
-/// The highest token that the lease's record shows, if the leases are here, this file is Tenure's own, and the lease has a record.
+/// The highest token that the lease's record shows, if the leases are here, this file is Tenure's own, and
+/// the lease has a record.
 fn granted(
     connection: &Connection,
     leases: Leases,

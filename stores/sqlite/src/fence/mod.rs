@@ -53,23 +53,26 @@ use tenure_core::{
 /// ```
 ///
 /// The guarantee rests on SQLite's single writer: [`enter`](Self::enter) writes, so it holds the file's write
-/// lock until the transaction ends, and a claim of a later term waits for it. A transaction that began to read
-/// before a claim, and enters after it, fails. The database may be in any journal mode.
+/// lock until the transaction ends, and a claim of a later term waits for it. A transaction that began to
+/// read before a claim, and enters after it, fails. The database may be in any journal mode.
 ///
 /// # To ensure correctness
-/// - One SQLite per process opens the database, and nothing else in a process that writes it opens and closes the database or its
-///   `-shm`: the kernel would take away every lock that the process has on it, a claim would not wait for its transaction, and one
-///   commit would be lost without a word. Back up by `VACUUM INTO`, by SQLite's backup interface, or in another process.
-/// - In the leases' own file, transactions are short beside a tenth of the ttl: each keeps every renewal out while it lasts. Else
-///   give the data a file of their own.
+/// - One SQLite per process opens the database, and nothing else in a process that writes it opens and closes
+///   the database or its `-shm`: the kernel would take away every lock that the process has on it, a claim
+///   would not wait for its transaction, and one commit would be lost without a word. Back up by `VACUUM
+///   INTO`, by SQLite's backup interface, or in another process.
+/// - In the leases' own file, transactions are short beside a tenth of the ttl: each keeps every renewal out
+///   while it lasts. Else give the data a file of their own.
 ///
-/// Refusals are counted in the table and logged, at most once a second each, by a thread that lives only while
-/// there are some. In the leases' own file ([`SqliteStore`](crate::SqliteStore)) a token from the future is known
-/// exactly, elsewhere by the wall clock to a day. Writers that know nothing of Tenure: [`FencedTable`].
+/// Refusals are counted in the table and logged, at most once a second each, by a thread that lives only
+/// while there are some. In the leases' own file ([`SqliteStore`](crate::SqliteStore)) a token from the
+/// future is known exactly, elsewhere by the wall clock to a day. Writers that know nothing of Tenure:
+/// [`FencedTable`].
 pub struct SqliteFence {
     shown: String,
     patience: Patience,
-    /// As SQLite has opened it: its path is absolute, so that it goes on to mean this file whatever the process's directory is.
+    /// As SQLite has opened it: its path is absolute, so that it goes on to mean this file whatever the
+    /// process's directory is.
     file: SqliteOptions,
     seat: Arc<Seat<Marks>>,
     noter: Noter,
@@ -99,8 +102,9 @@ impl SqliteFence {
 
     /// Writes, and answers what has to be on the disk before that counts: see [`settle`](Self::settle).
     ///
-    /// Where a sync has failed, what others had written before it, and left to a later sync, may be lost as well, and a power cut
-    /// would end the log before a mark that is written behind it: so the log is begun anew first.
+    /// Where a sync has failed, what others had written before it, and left to a later sync, may be lost as
+    /// well, and a power cut would end the log before a mark that is written behind it: so the log is begun
+    /// anew first.
     async fn write<T: Send + 'static>(
         &self,
         resource: &ResourceName,
@@ -120,8 +124,8 @@ impl SqliteFence {
         Ok(insistently(&self.patience, subject, &self.shown, log, write).await?)
     }
 
-    /// Has what was written on the disk when it returns. Nothing of the file is locked meanwhile: a disk that stalls keeps
-    /// nobody from writing, as the holders of leases in the same file must.
+    /// Has what was written on the disk when it returns. Nothing of the file is locked meanwhile: a disk that
+    /// stalls keeps nobody from writing, as the holders of leases in the same file must.
     async fn settle(&self, resource: &ResourceName, log: Option<Arc<Log>>) -> Result<(), FenceError> {
         // With a rollback journal the commit has waited for the disk.
         let Some(log) = log else { return Ok(()) };
@@ -162,7 +166,8 @@ impl std::fmt::Debug for SqliteFence {
 }
 
 impl Fence for SqliteFence {
-    /// On disk before it returns. Waits, within bounds, for a transaction that has entered. A refusal takes no lock.
+    /// On disk before it returns. Waits, within bounds, for a transaction that has entered. A refusal takes
+    /// no lock.
     fn claim<'a>(
         &'a self,
         resource: &'a ResourceName,
@@ -181,7 +186,8 @@ impl Fence for SqliteFence {
                 })
                 .await?;
             if claimed.is_ok() {
-                // Also one that was there: whoever has written it may be waiting for the disk, or have waited in vain.
+                // Also one that was there: whoever has written it may be waiting for the disk, or have waited
+                // in vain.
                 self.settle(resource, log).await?;
             }
             claimed.or_else(|refused| self.refuse(refused))

@@ -49,14 +49,15 @@ impl SqliteOptions {
 impl SqliteFence {
     /// A fence over the existing database at `path`, in which [`install`](Self::install) has been run.
     ///
-    /// Where the leases are elsewhere, a token from the future is known by the wall clock and not exactly, also where the file
-    /// is Tenure's own: what a lease of the same name has been granted there, perhaps before the leases went elsewhere, says
-    /// nothing.
+    /// Where the leases are elsewhere, a token from the future is known by the wall clock and not exactly,
+    /// also where the file is Tenure's own: what a lease of the same name has been granted there, perhaps
+    /// before the leases went elsewhere, says nothing.
     ///
     /// # Errors
     /// The file cannot be opened, is read-only, is locked for seconds, has no table of marks
-    /// ([`Fault::Invalid`]), can be reached by other paths (hard links, a mount of the file itself), or is on a network file system, or one that a program serves
-    /// and that is not [trusted](SqliteOptions::open_fence). Nothing was changed.
+    /// ([`Fault::Invalid`]), can be reached by other paths (hard links, a mount of the file itself), or is on
+    /// a network file system, or one that a program serves and that is not
+    /// [trusted](SqliteOptions::open_fence). Nothing was changed.
     pub fn new(path: impl AsRef<Path>, leases: Leases) -> Result<Self, StoreError> {
         SqliteOptions::new(path.as_ref()).open_fence(leases)
     }
@@ -91,7 +92,8 @@ impl SqliteFence {
         found.map(|()| options.open_fence(leases)).transpose()
     }
 
-    /// Installs the triggers of `table`: [`FencedTable::install`], on a connection of its own, on the disk when it returns.
+    /// Installs the triggers of `table`: [`FencedTable::install`], on a connection of its own, on the disk
+    /// when it returns.
     ///
     /// # Errors
     /// As there. [`Fault::Busy`] if another process writes just now.
@@ -99,7 +101,8 @@ impl SqliteFence {
         self.on_own_connection(|connection| table.install(connection))
     }
 
-    /// Removes the triggers of `table`: [`FencedTable::remove`], on a connection of its own, on the disk when it returns.
+    /// Removes the triggers of `table`: [`FencedTable::remove`], on a connection of its own, on the disk when
+    /// it returns.
     ///
     /// # Errors
     /// As there. [`Fault::Busy`] if another process writes just now.

@@ -16,7 +16,8 @@ use tenure_core::{FenceError, RefusalLine, Refusals};
 /// Shortest time between two notes: a refused writer that tries without end costs one short write a second.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
 
-/// Longest pause after a note that failed: a file that stays as it is is tried once in that time, and the log says so once in it.
+/// Longest pause after a note that failed: a file that stays as it is is tried once in that time, and the log
+/// says so once in it.
 const NOTE_AGAIN_MAX: Duration = Duration::from_secs(30);
 
 /// Longest that dropping a fence waits until its last refusals are noted.
@@ -25,7 +26,8 @@ const LAST_NOTE_WAIT_MAX: Duration = Duration::from_millis(100);
 /// Counts need not survive a power cut, so nobody waits for the disk where there is a write-ahead log.
 const RELAXED: &str = "NORMAL";
 
-/// Counts refusals, and notes them on a thread that lives from the first of them until there were none for a second.
+/// Counts refusals, and notes them on a thread that lives from the first of them until there were none for a
+/// second.
 ///
 /// Not where they happen: there the user's transaction is open, and what it rolls back would be lost with it.
 pub(super) struct Noter {
@@ -48,8 +50,8 @@ struct State {
 }
 
 impl Noter {
-    /// For the file at a path that is absolute: it is opened at the first refusal, and the process may have changed its
-    /// directory by then.
+    /// For the file at a path that is absolute: it is opened at the first refusal, and the process may have
+    /// changed its directory by then.
     pub(super) fn new(file: SqliteOptions) -> Self {
         Self {
             shared: Arc::new(Shared {

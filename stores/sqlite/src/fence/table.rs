@@ -15,8 +15,8 @@ const MARKS: &str = "tenure_fence";
 
 /// A table whose rows carry the token of their writer in a column, checked by triggers.
 ///
-/// For writers that know nothing of Tenure, in any language, but write the token with the row: the command that
-/// `tenure run` started has it in `TENURE_TOKEN`.
+/// For writers that know nothing of Tenure, in any language, but write the token with the row: the command
+/// that `tenure run` started has it in `TENURE_TOKEN`.
 ///
 /// ```
 /// # use tenure_core::{Fence, FencingToken, LeaseName, Leases, ResourceName, Term};
@@ -44,13 +44,13 @@ const MARKS: &str = "tenure_fence";
 /// ```
 ///
 /// # Guarantee
-/// A row is inserted or updated only with the token that holds the mark of the resource, and the check is part of
-/// the transaction that writes, as with [`SqliteFence::enter`]. A row is deleted only if it was first updated to the
-/// *negative* of that token: a plain `DELETE` cannot carry one, so it is refused.
+/// A row is inserted or updated only with the token that holds the mark of the resource, and the check is
+/// part of the transaction that writes, as with [`SqliteFence::enter`]. A row is deleted only if it was first
+/// updated to the *negative* of that token: a plain `DELETE` cannot carry one, so it is refused.
 ///
 /// # What it does not promise
-/// - **Every `UPDATE` must set the column.** One that does not, repeats the token of the row's last writer: it is
-///   refused after a later claim only until the later term has written that row itself.
+/// - **Every `UPDATE` must set the column.** One that does not, repeats the token of the row's last writer:
+///   it is refused after a later claim only until the later term has written that row itself.
 /// - The lease of a token is not checked: a column holds a number. The claim checks it.
 /// - It counts no refusal, since the statement is rolled back; [`refusal`](Self::refusal) does, for Rust.
 /// - Whoever may drop a trigger, or write `tenure_fence`, is not held back.
@@ -79,9 +79,9 @@ impl FencedTable {
         self
     }
 
-    /// Makes the triggers, in one transaction; those of an earlier call are replaced. The table of the marks must
-    /// be there ([`SqliteFence::install`]). Rows that are there already keep their column; the current term sets
-    /// it with its first write.
+    /// Makes the triggers, in one transaction; those of an earlier call are replaced. The table of the marks
+    /// must be there ([`SqliteFence::install`]). Rows that are there already keep their column; the current
+    /// term sets it with its first write.
     ///
     /// # Errors
     /// [`FenceError::Store`]; nothing was changed: the table or its column is missing, or the column is not
@@ -93,7 +93,8 @@ impl FencedTable {
             quoted(&self.column),
             text(self.resource.as_str()),
         );
-        // The message is a literal: an expression would need SQLite 3.47, and an older one could not read the file.
+        // The message is a literal: an expression would need SQLite 3.47, and an older one could not read the
+        // file.
         let refuse = format!(
             "BEGIN SELECT RAISE(ABORT, {}); END;",
             text(&format!("{REFUSAL}{}", self.resource))
@@ -132,10 +133,11 @@ impl FencedTable {
         })
     }
 
-    /// The refusal of a trigger in an error of SQLite's, counted beside the mark; `None` if it is another error.
+    /// The refusal of a trigger in an error of SQLite's, counted beside the mark; `None` if it is another
+    /// error.
     ///
-    /// Waits up to 2 s for somebody who writes the file just now, to read the mark. Where it cannot be read, the refusal is
-    /// [`FenceError::Store`]: the trigger refused, but which term has claimed is not known.
+    /// Waits up to 2 s for somebody who writes the file just now, to read the mark. Where it cannot be read,
+    /// the refusal is [`FenceError::Store`]: the trigger refused, but which term has claimed is not known.
     #[must_use]
     pub fn refusal(&self, fence: &SqliteFence, term: &Term, error: &rusqlite::Error) -> Option<FenceError> {
         let rusqlite::Error::SqliteFailure(failure, Some(message)) = error else {
@@ -229,7 +231,8 @@ impl FencedTable {
         FenceError::Store(trouble.into_error(&subject, connection.path().unwrap_or_default()))
     }
 
-    /// The triggers that there are: of this file alone, as a connection may know others with a table of this name.
+    /// The triggers that there are: of this file alone, as a connection may know others with a table of this
+    /// name.
     fn triggers(&self, connection: &Connection) -> Result<Triggers, rusqlite::Error> {
         let asked =
             "SELECT name, tbl_name = ?1 COLLATE NOCASE FROM main.sqlite_schema WHERE type = 'trigger'";
@@ -254,7 +257,8 @@ const DEEDS: [&str; 3] = ["INSERT", "UPDATE", "DELETE"];
 /// The triggers of a file.
 #[derive(Default)]
 struct Triggers {
-    /// Those that guard the table, whatever it was called when they were made: they go with it when it is renamed.
+    /// Those that guard the table, whatever it was called when they were made: they go with it when it is
+    /// renamed.
     of_table: Vec<String>,
     others: Vec<String>,
 }

@@ -1,7 +1,7 @@
 //! Real processes: the test program itself, started again in a role.
 //!
-//! Each test file that uses roles has a test `as_a_child` that plays the role and returns at once without one; the file
-//! names itself by `module_path!()`.
+//! Each test file that uses roles has a test `as_a_child` that plays the role and returns at once without
+//! one; the file names itself by `module_path!()`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,8 +17,8 @@ pub fn in_role(module: &str, role: &str, file: &Path) -> Command {
     command
 }
 
-/// As [`in_role`], behind a shell that first runs `set_up` in namespaces of its own, where it is root: what it
-/// mounts or limits is gone with it and concerns nobody else.
+/// As [`in_role`], behind a shell that first runs `set_up` in namespaces of its own, where it is root: what
+/// it mounts or limits is gone with it and concerns nobody else.
 pub fn in_role_after(set_up: &str, module: &str, role: &str, file: &Path) -> Command {
     let mut command = Command::new("unshare");
     command

@@ -1,4 +1,5 @@
-//! The documentation of the log is made of the lines themselves: each event is announced, and what comes out are the tables.
+//! The documentation of the log is made of the lines themselves: each event is announced, and what comes out
+//! are the tables.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use super::announce;

@@ -90,7 +90,8 @@ pub(super) fn last_handle_goes_about_when_one_is_taken() {
     check_events(&mut events);
 }
 
-/// Two handles of one owner are released at once: the last one releases the lock, and neither is told of a loss.
+/// Two handles of one owner are released at once: the last one releases the lock, and neither is told of a
+/// loss.
 pub(super) fn two_handles_are_released_at_once() {
     // Nothing is late: where a renewal were, the lock could be lost indeed.
     let site = Site::begin(Pace::Patient, Weather::Fair);
@@ -115,7 +116,8 @@ pub(super) fn two_handles_are_released_at_once() {
     check_events(&mut events);
 }
 
-/// The task that a handle is bound to ends about when the handle is released: it goes once, and another of its owner holds the lock.
+/// The task that a handle is bound to ends about when the handle is released: it goes once, and another of
+/// its owner holds the lock.
 pub(super) fn bound_handle_is_released_about_when_its_task_ends() {
     // Nothing is late: where a renewal were, the lock could be lost indeed.
     let site = Site::begin(Pace::Patient, Weather::Fair);
@@ -143,7 +145,8 @@ pub(super) fn bound_handle_is_released_about_when_its_task_ends() {
     check_events(&mut events);
 }
 
-/// A future that has won is polled about when its term is given back for that: what it has then is not given back any more.
+/// A future that has won is polled about when its term is given back for that: what it has then is not given
+/// back any more.
 pub(super) fn winner_takes_up_about_when_it_is_given_back() {
     let site = Site::begin(any_pace(), Weather::Fair);
     let manager = manager(&site, Reentrancy::Refused);
@@ -176,8 +179,8 @@ pub(super) fn winner_takes_up_about_when_it_is_given_back() {
     check_events(&mut events);
 }
 
-/// Of those who stand in line for their process's turn, one leaves at any time and one keeps the turn for a while: all others
-/// have the lock, and so has another process.
+/// Of those who stand in line for their process's turn, one leaves at any time and one keeps the turn for a
+/// while: all others have the lock, and so has another process.
 pub(super) fn those_in_a_line_leave_or_keep_the_turn() {
     let site = Site::begin(Pace::Patient, any_weather());
     let (ours, theirs) = (fair(&site, "ours"), fair(&site, "theirs"));
@@ -250,8 +253,8 @@ fn work_with(site: &Site, lock: &Lock) {
     site.store.end_work(lock.token());
 }
 
-/// Several ask at once, and each may find the driver at rest, driven by another, or about to rest: nobody's wish is forgotten
-/// until a timer comes.
+/// Several ask at once, and each may find the driver at rest, driven by another, or about to rest: nobody's
+/// wish is forgotten until a timer comes.
 pub(super) fn whoever_asks_drives_and_nobody_is_forgotten() {
     let site = Site::begin(Pace::Patient, Weather::Fair);
     let manager = manager(&site, Reentrancy::Refused);

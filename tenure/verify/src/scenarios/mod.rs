@@ -11,7 +11,8 @@ mod watching;
 pub struct Scenario {
     /// Its name.
     pub name: &'static str,
-    /// One execution: everything in it is chosen by shuttle's scheduler. Panics where something does not hold.
+    /// One execution: everything in it is chosen by shuttle's scheduler. Panics where something does not
+    /// hold.
     pub run: fn(),
 }
 

@@ -143,7 +143,8 @@ pub(super) fn authority_is_read_elsewhere() {
     check_events(&mut events);
 }
 
-/// The deadline is seen to pass while a renewal is taken in that was answered in time: then nothing is renewed any more.
+/// The deadline is seen to pass while a renewal is taken in that was answered in time: then nothing is
+/// renewed any more.
 pub(super) fn deadline_is_seen_as_a_renewal_is_taken_in() {
     let site = Site::begin(Pace::Patient, Weather::Fair);
     let election = site.election("a");

@@ -1,9 +1,9 @@
 //! In the place of the product's `sync`: the same channels, with a point before each use at which the
 //! scheduler may let another go first; atomics, tasks and threads of shuttle.
 //!
-//! The channels are tokio's own. They know nothing of a runtime, so they work on shuttle's tasks; what happens
-//! inside one call is tokio's business and stays one step here. (The crate `shuttle-tokio` was looked at: it has
-//! no virtual time, its broadcast channel is a stub, and `watch::Sender::new` is missing.)
+//! The channels are tokio's own. They know nothing of a runtime, so they work on shuttle's tasks; what
+//! happens inside one call is tokio's business and stays one step here. (The crate `shuttle-tokio` was looked
+//! at: it has no virtual time, its broadcast channel is a stub, and `watch::Sender::new` is missing.)
 
 pub(crate) mod blocking;
 pub(crate) mod broadcast;

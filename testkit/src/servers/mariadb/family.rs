@@ -35,7 +35,8 @@ impl SqlFamily {
     pub(super) fn flags(self) -> &'static [&'static str] {
         match self {
             SqlFamily::Mariadb => &["--innodb-log-file-size=4M"],
-            // A folder for files and a second protocol, on a port that all share, are what it begins with by itself.
+            // A folder for files and a second protocol, on a port that all share, are what it begins with by
+            // itself.
             SqlFamily::Mysql => &[
                 "--innodb-redo-log-capacity=8M",
                 "--secure-file-priv=NULL",
@@ -52,7 +53,8 @@ impl SqlFamily {
         }
     }
 
-    /// The command that makes a data folder, whose superuser has no password, and may come from every address.
+    /// The command that makes a data folder, whose superuser has no password, and may come from every
+    /// address.
     pub(crate) fn initialising(self, program: &Path, data: &Path, users: &Path) -> Command {
         let mut command = match self {
             SqlFamily::Mariadb => {

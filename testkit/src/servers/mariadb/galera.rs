@@ -9,8 +9,8 @@ use crate::eventually::poll_until;
 use crate::ports::free_port;
 
 impl Mariadb {
-    /// Starts a MariaDB that is the one member of a Galera cluster, and takes writes. It is not to be restarted: what was
-    /// killed does not know whether it was the last member.
+    /// Starts a MariaDB that is the one member of a Galera cluster, and takes writes. It is not to be
+    /// restarted: what was killed does not know whether it was the last member.
     ///
     /// # Errors
     /// As [`start`](Self::start), and where Galera is not installed; MySQL has none.

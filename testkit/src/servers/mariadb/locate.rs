@@ -8,10 +8,12 @@ use std::process::Command;
 use crate::error::Error;
 use crate::layout::servers_dir;
 
-/// Finds `mariadbd`: `TESTKIT_MARIADB`, which may name a `mysqld` as well, else what `fetch` unpacked, else the system's.
+/// Finds `mariadbd`: `TESTKIT_MARIADB`, which may name a `mysqld` as well, else what `fetch` unpacked, else
+/// the system's.
 ///
 /// # Errors
-/// [`Error::NotInstalled`], with the command that installs it. A `TESTKIT_MARIADB` that names no file is an error too.
+/// [`Error::NotInstalled`], with the command that installs it. A `TESTKIT_MARIADB` that names no file is an
+/// error too.
 pub fn mariadb_program() -> Result<PathBuf, Error> {
     let not_installed = |looked| Error::NotInstalled {
         program: "mariadbd",
@@ -38,8 +40,9 @@ pub(crate) fn root_of(program: &Path) -> PathBuf {
     root.map_or_else(|| PathBuf::from("/usr"), Path::to_path_buf)
 }
 
-/// The command that runs `what`, which came with `program`, with the libraries that were unpacked with them; the system has the
-/// others. A program of another system came with its own loader, too, and with every library.
+/// The command that runs `what`, which came with `program`, with the libraries that were unpacked with them;
+/// the system has the others. A program of another system came with its own loader, too, and with every
+/// library.
 pub(super) fn loaded(what: &Path, program: &Path) -> Command {
     let libraries = entries(&root_of(program).join("lib"), |name| name.ends_with("-linux-gnu"));
     let loader = libraries.iter().find_map(|folder| {

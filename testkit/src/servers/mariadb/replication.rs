@@ -56,8 +56,8 @@ impl Mariadb {
         self.replica(settings).await
     }
 
-    /// A replica of this [primary](Self::primary), which follows it from its first write on, and is `read_only`. It is
-    /// asynchronous, unless both servers' settings say otherwise.
+    /// A replica of this [primary](Self::primary), which follows it from its first write on, and is
+    /// `read_only`. It is asynchronous, unless both servers' settings say otherwise.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -80,7 +80,8 @@ impl Mariadb {
             ),
         };
         replica.execute(&follow).await?;
-        // Of a primary that has written nothing there is nothing to catch up with: nobody would wait until it is followed.
+        // Of a primary that has written nothing there is nothing to catch up with: nobody would wait until it
+        // is followed.
         self.execute("CREATE DATABASE IF NOT EXISTS testkit_followed")
             .await?;
         replica.catch_up(self).await?;

@@ -28,8 +28,8 @@ enum Transport {
     Encryption,
 }
 
-/// A MariaDB server on a free loopback port, killed and cleaned up on drop. Its superuser is `root`, without a password. Where
-/// `TESTKIT_MARIADB` names a `mysqld`, it is a MySQL: see [`family`](Self::family).
+/// A MariaDB server on a free loopback port, killed and cleaned up on drop. Its superuser is `root`, without
+/// a password. Where `TESTKIT_MARIADB` names a `mysqld`, it is a MySQL: see [`family`](Self::family).
 pub struct Mariadb {
     port: u16,
     family: SqlFamily,
@@ -75,7 +75,8 @@ impl Mariadb {
         Self::start_as(Transport::Encryption, &[]).await
     }
 
-    /// The server that all tests of this process share; it ends with the process. Make a database of your own.
+    /// The server that all tests of this process share; it ends with the process. Make a database of your
+    /// own.
     ///
     /// It does not wait for the disk: hundreds of tests on one disk would wait for nothing else.
     ///
@@ -164,7 +165,8 @@ impl Mariadb {
         poll_until(START_TIMEOUT, &what, look).await?
     }
 
-    /// Whose server it is: tests are the same for both, but for what they set up in words that one of them does not know.
+    /// Whose server it is: tests are the same for both, but for what they set up in words that one of them
+    /// does not know.
     #[must_use]
     pub fn family(&self) -> SqlFamily {
         self.family
@@ -307,7 +309,8 @@ impl Mariadb {
     }
 }
 
-/// Small, quiet, and reached by its port alone; the socket's path is relative to the data, as it must be short.
+/// Small, quiet, and reached by its port alone; the socket's path is relative to the data, as it must be
+/// short.
 const FLAGS: &[&str] = &[
     "--bind-address=127.0.0.1",
     "--skip-name-resolve",

@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use crate::error::Error;
 
-/// Writes `root.crt`, `server.crt` and `server.key` into `folder`, for `localhost`, with the `openssl` of the system.
+/// Writes `root.crt`, `server.crt` and `server.key` into `folder`, for `localhost`, with the `openssl` of the
+/// system.
 ///
 /// # Errors
 /// [`Error::Fetch`] with what to install.

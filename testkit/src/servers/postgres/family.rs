@@ -1,4 +1,5 @@
-//! A server that is many processes: signals to its group do not reach them, as each leads a session of its own.
+//! A server that is many processes: signals to its group do not reach them, as each leads a session of its
+//! own.
 
 use std::fs;
 use std::process::Command;
@@ -10,7 +11,8 @@ use super::unprivileged;
 use crate::error::Error;
 use crate::eventually::eventually;
 
-/// Stops the parent first, so that no child is born meanwhile, then its children. Returns when all have stopped.
+/// Stops the parent first, so that no child is born meanwhile, then its children. Returns when all have
+/// stopped.
 pub(super) fn freeze(parent: u32) {
     signal(parent, Signal::STOP);
     let family = || children(parent).into_iter().chain([parent]);
@@ -31,8 +33,8 @@ pub(super) fn thaw(parent: u32) {
     }
 }
 
-/// Kills the parent and its children, and returns when none is left: a child that outlives its parent would keep
-/// the server from starting again.
+/// Kills the parent and its children, and returns when none is left: a child that outlives its parent would
+/// keep the server from starting again.
 pub(super) fn kill(parent: u32) {
     signal(parent, Signal::STOP);
     let children = children(parent);
@@ -54,10 +56,11 @@ fn signal(pid: u32, signal: Signal) {
     }
 }
 
-/// Lets no process of the family make a file larger than so many bytes, or again as large as it likes. What is born later
-/// inherits it.
+/// Lets no process of the family make a file larger than so many bytes, or again as large as it likes. What
+/// is born later inherits it.
 ///
-/// By a program that runs as the family's user: of another's processes even root may not be allowed to say it.
+/// By a program that runs as the family's user: of another's processes even root may not be allowed to say
+/// it.
 pub(super) fn limit_files(parent: u32, bytes_max: Option<u64>) -> Result<(), Error> {
     let limit = bytes_max.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
     for pid in [parent].into_iter().chain(children(parent)) {

@@ -9,12 +9,12 @@ use std::process::Command;
 use crate::error::Error;
 use crate::layout::servers_dir;
 
-/// Finds the folder of `postgres` and `initdb`: `TESTKIT_POSTGRES`, else what `fetch` unpacked, else the newest that the
-/// system has, else the search path.
+/// Finds the folder of `postgres` and `initdb`: `TESTKIT_POSTGRES`, else what `fetch` unpacked, else the
+/// newest that the system has, else the search path.
 ///
 /// # Errors
-/// [`Error::NotInstalled`], with the command that installs it. A `TESTKIT_POSTGRES` without the two programs is an
-/// error too.
+/// [`Error::NotInstalled`], with the command that installs it. A `TESTKIT_POSTGRES` without the two programs
+/// is an error too.
 pub fn postgres_programs() -> Result<PathBuf, Error> {
     let complete = |folder: &PathBuf| folder.join("postgres").is_file() && folder.join("initdb").is_file();
     if let Some(named) = named(POSTGRES_VARIABLE) {

@@ -1,11 +1,12 @@
-//! The segment of shared memory by which a server knows that another is at work on its data. It outlives a server that is killed,
-//! and a machine has room for four thousand.
+//! The segment of shared memory by which a server knows that another is at work on its data. It outlives a
+//! server that is killed, and a machine has room for four thousand.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Removes that of a server on this data that was killed, with all its processes. Where it cannot be, it stays.
+/// Removes that of a server on this data that was killed, with all its processes. Where it cannot be, it
+/// stays.
 pub(super) fn remove(data: &Path) {
     if let Some((_, segment)) = of(data) {
         let mut command = Command::new("ipcrm");

@@ -21,8 +21,8 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Starts a pooler in front of `server`, with this many server connections for each database, and waits until it
-    /// answers.
+    /// Starts a pooler in front of `server`, with this many server connections for each database, and waits
+    /// until it answers.
     ///
     /// # Errors
     /// [`Error::NotInstalled`], or why it did not start.

@@ -75,8 +75,8 @@ impl Postgres {
         Self::start_as(Authentication::Password, &[]).await
     }
 
-    /// Starts a server that demands encryption, with a certificate for `localhost`; the root that signed it is in
-    /// [`root_certificate`](Self::root_certificate).
+    /// Starts a server that demands encryption, with a certificate for `localhost`; the root that signed it
+    /// is in [`root_certificate`](Self::root_certificate).
     ///
     /// # Errors
     /// As [`start`](Self::start), and if the system has no `openssl`.
@@ -86,7 +86,8 @@ impl Postgres {
 
     /// The server that all tests of this process share; it ends with the process. Make a schema of your own.
     ///
-    /// It does not wait for the disk (`fsync=off`): hundreds of tests on one disk would wait for nothing else.
+    /// It does not wait for the disk (`fsync=off`): hundreds of tests on one disk would wait for nothing
+    /// else.
     ///
     /// # Panics
     /// If it does not start.
@@ -370,7 +371,8 @@ impl Postgres {
         family::thaw(self.pid().expect("a server that is to be thawed runs"));
     }
 
-    /// Lets no file of the server grow beyond so many bytes, or again as far as it likes: it finds its disk full.
+    /// Lets no file of the server grow beyond so many bytes, or again as far as it likes: it finds its disk
+    /// full.
     ///
     /// # Errors
     /// If the system refuses.

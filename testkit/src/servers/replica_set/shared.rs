@@ -25,8 +25,9 @@ impl ReplicaSet {
         shared(&SET, Size::One).await
     }
 
-    /// Has the set wait as long for a silent primary as servers do by themselves. Where nobody harms the primary, as in a shared
-    /// set, an election is the work of a machine that stalled, and fails a test that is about something else.
+    /// Has the set wait as long for a silent primary as servers do by themselves. Where nobody harms the
+    /// primary, as in a shared set, an election is the work of a machine that stalled, and fails a test that
+    /// is about something else.
     ///
     /// It starts without: servers that are so patient elect their first primary that much later.
     ///

@@ -301,7 +301,8 @@ mod tests {
     use tenure::{FencingToken, LeaseName, Term};
     use tenure_testkit::{ReplicaSet, Size};
 
-    /// How many claims, each of which waits for seconds, come long before the server ends the transaction by itself.
+    /// How many claims, each of which waits for seconds, come long before the server ends the transaction by
+    /// itself.
     const CLAIMS_MAX: u32 = 6;
 
     fn writer(number: u64) -> Writer {

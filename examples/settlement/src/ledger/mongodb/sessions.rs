@@ -21,7 +21,8 @@ pub async fn begin(database: &Database, token: FencingToken) -> Result<ClientSes
     Ok(session)
 }
 
-/// Ends the sessions of terms before this one, and answers with their notes, to be [forgotten](forget) when this term has claimed.
+/// Ends the sessions of terms before this one, and answers with their notes, to be [forgotten](forget) when
+/// this term has claimed.
 ///
 /// A term that is not the latest can do no harm by it: it ends only sessions of terms before its own, and a
 /// transaction that is ended was not committed.

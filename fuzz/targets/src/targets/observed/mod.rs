@@ -1,5 +1,5 @@
-//! The adaptor for stores that only compare and swap: rounds of several processes, each with a clock of its own,
-//! interleaved in any way over a store that lags, loses answers, applies late and fails.
+//! The adaptor for stores that only compare and swap: rounds of several processes, each with a clock of its
+//! own, interleaved in any way over a store that lags, loses answers, applies late and fails.
 
 mod play;
 mod process;

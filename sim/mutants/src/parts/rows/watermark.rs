@@ -1,4 +1,5 @@
-//! The fence in a process: who is admitted and what a claim waits for, what is on disk when, and who has the file.
+//! The fence in a process: who is admitted and what a claim waits for, what is on disk when, and who has the
+//! file.
 
 use super::{Wrong, row};
 
@@ -10,7 +11,8 @@ const REFUSALS: &[&str] = &["refusals::"];
 /// Which sync fails is told one by one to a disk that the unit tests watch.
 const DISK: &[&str] = &["disk::"];
 
-/// Where terms are mixed up the count of those who are inside may be wrong, too: then a test is to fail, not the process to abort.
+/// Where terms are mixed up the count of those who are inside may be wrong, too: then a test is to fail, not
+/// the process to abort.
 const LEAVES_ANYHOW: [&str; 2] = [
     "state.earlier -= 1;",
     "state.earlier = state.earlier.saturating_sub(1);",

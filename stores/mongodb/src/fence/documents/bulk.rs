@@ -63,19 +63,23 @@ impl FencedUpdate {
 }
 
 impl<T: Send + Sync> FencedCollection<T> {
-    /// Runs the statements in any order, in one round trip, each on its own: one that is refused stops no other.
+    /// Runs the statements in any order, in one round trip, each on its own: one that is refused stops no
+    /// other.
     ///
     /// # Errors
-    /// [`EnterError::Refused`] with [`FenceError::Stale`] if a later term has written a document of a statement;
-    /// **the other statements were carried out**. With [`FenceError::Store`]: statements failed, or were not confirmed, which is
-    /// told in the server's words, and others may have been carried out, or have found what a later term has written; or,
-    /// and nothing was sent, [`Fault::Invalid`] for none or more than 10,000 statements, an upsert without `_id`, an update
-    /// that changes the field itself. [`EnterError::Driver`]; also for more than the 16 MiB that the server takes in one
-    /// command, 1.6 KiB for each of 10,000.
+    /// [`EnterError::Refused`] with [`FenceError::Stale`] if a later term has written a document of a
+    /// statement; **the other statements were carried out**. With [`FenceError::Store`]: statements failed,
+    /// or were not confirmed, which is told in the server's words, and others may have been carried out, or
+    /// have found what a later term has written; or, and nothing was sent, [`Fault::Invalid`] for none or
+    /// more than 10,000 statements, an upsert without `_id`, an update that changes the field itself.
+    /// [`EnterError::Driver`]; also for more than the 16 MiB that the server takes in one command, 1.6 KiB
+    /// for each of 10,000.
     ///
     /// # Cost
-    /// One round trip; where fewer documents were matched than there are statements, one more for each hundred of them, one after
-    /// the other and each of 5 s at most, and another one where an upsert was among those. (Where a statement of [`FencedUpdate::many`] makes up the number, ask [`newer`](Self::newer).)
+    /// One round trip; where fewer documents were matched than there are statements, one more for each
+    /// hundred of them, one after the other and each of 5 s at most, and another one where an upsert was
+    /// among those. (Where a statement of [`FencedUpdate::many`] makes up the number, ask
+    /// [`newer`](Self::newer).)
     pub async fn update_bulk(&self, updates: Vec<FencedUpdate>) -> Result<BulkResult, EnterError> {
         let count = updates.len();
         if !(1..=STATEMENTS_MAX).contains(&count) {
@@ -143,8 +147,8 @@ impl<T: Send + Sync> FencedCollection<T> {
 
     /// The highest token above this term's among what the statements were to write.
     ///
-    /// In parts: the server plans each branch of an `$or` with every index that might serve it, and of thousands that takes it
-    /// many times as long as the bulk.
+    /// In parts: the server plans each branch of an `$or` with every index that might serve it, and of
+    /// thousands that takes it many times as long as the bulk.
     async fn newest_of_any(&self, sent: &[Sent]) -> Result<Option<FencingToken>, EnterError> {
         let mut newest = None;
         for part in sent.chunks(LOOKS_AT_ONCE) {
@@ -165,7 +169,8 @@ impl<T: Send + Sync> FencedCollection<T> {
         if let Some(first) = failures.first()
             && !self.are_of_a_later_term(&failures, sent).await
         {
-            // In the server's words: these are the user's statements, and what they ran into is the user's, too.
+            // In the server's words: these are the user's statements, and what they ran into is the user's,
+            // too.
             let why = format!(
                 "of {} statements {} failed; the first, number {} counted from 0: {} (code {})",
                 sent.len(),
@@ -180,8 +185,8 @@ impl<T: Send + Sync> FencedCollection<T> {
         Some(reported(unconfirmed, Certainty::Unknown, &name, &place))
     }
 
-    /// Whether all of these failed because a later term has written the document: an upsert that does not find it for that
-    /// reason would make another one of its `_id`.
+    /// Whether all of these failed because a later term has written the document: an upsert that does not
+    /// find it for that reason would make another one of its `_id`.
     async fn are_of_a_later_term(&self, failures: &[&Document], sent: &[Sent]) -> bool {
         let mut ids = BTreeMap::new();
         for failure in failures {
@@ -208,7 +213,8 @@ impl<T: Send + Sync> FencedCollection<T> {
 
 /// What is kept of a statement until it is answered.
 struct Sent {
-    /// Finds what it was to write, whoever has written that: of an upsert the document of its `_id`, which no second may have.
+    /// Finds what it was to write, whoever has written that: of an upsert the document of its `_id`, which no
+    /// second may have.
     look: Document,
     upsert: bool,
 }

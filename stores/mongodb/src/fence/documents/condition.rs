@@ -147,8 +147,8 @@ impl Condition {
     }
 }
 
-/// What looks for a path and what inserts a key must mean the same field: a replacement that is stamped with the key
-/// `a.b` is not found by the path `a.b`, and a stale write would be admitted to it.
+/// What looks for a path and what inserts a key must mean the same field: a replacement that is stamped with
+/// the key `a.b` is not found by the path `a.b`, and a stale write would be admitted to it.
 pub(super) fn require_field(field: &str) -> Result<(), EnterError> {
     let is_one_key = !field.is_empty() && !field.starts_with('$') && !field.contains(['.', '\0']);
     if is_one_key && field != "_id" {

@@ -1,5 +1,5 @@
-//! What comes about when all members answer and one process after the other acts, undisturbed and to its end: no state is a dead end.
-//! The order is that of `record.rs` and of `admission.rs`.
+//! What comes about when all members answer and one process after the other acts, undisturbed and to its end:
+//! no state is a dead end. The order is that of `record.rs` and of `admission.rs`.
 
 use super::Flaw;
 use super::minds::List;

@@ -1,4 +1,5 @@
-//! What a candidate knows: the real [`Membership`], whose answers are remembered, as states of the model share them.
+//! What a candidate knows: the real [`Membership`], whose answers are remembered, as states of the model
+//! share them.
 
 use super::super::{Entry, Kept, Known, MemberId, Membership, Roster, Seat};
 use super::notes::Notes;

@@ -1,15 +1,21 @@
-//! An exhaustive search over who the members of a quorum are: five servers that keep an entry and a lease each, two candidates, runs of
-//! `store init`, requests that come late, servers that forget. Every state within a scenario is visited, breadth first.
+//! An exhaustive search over who the members of a quorum are: five servers that keep an entry and a lease
+//! each, two candidates, runs of `store init`, requests that come late, servers that forget. Every state
+//! within a scenario is visited, breadth first.
 //!
-//! - What a candidate knows, what it admits, learns and has kept, is the real [`Membership`](super::Membership) (`minds.rs`), and so is
-//!   by what a run of `store init` sees that it has nothing to do ([`Roster::is_of`](super::Roster::is_of)).
-//! - What the scripts decide is a function of a few lines, which a test compares with the scripts on a server (`notes.rs`).
-//! - The order of the requests (`quorum/record.rs`, `admission.rs`) is modelled (`world.rs`). It is looser there than in the code: a
-//!   candidate does whatever it could do next, and whoever would be refused at connect goes on all the same.
-//! - A request and its answer are one step, but for those that come late, whose answer nobody hears. A lease is taken in one step.
-//!   Who leads is told by the servers: a majority of a candidate's list has its lease. So what a leader still believes when its members
-//!   have forgotten the lease is not seen here; that is R7's assumption, and has its own tests.
-//! - From every state it is judged, too, what comes about when all members answer and one acts after the other (`calm.rs`).
+//! - What a candidate knows, what it admits, learns and has kept, is the real
+//!   [`Membership`](super::Membership) (`minds.rs`), and so is by what a run of `store init` sees that it has
+//!   nothing to do ([`Roster::is_of`](super::Roster::is_of)).
+//! - What the scripts decide is a function of a few lines, which a test compares with the scripts on a server
+//!   (`notes.rs`).
+//! - The order of the requests (`quorum/record.rs`, `admission.rs`) is modelled (`world.rs`). It is looser
+//!   there than in the code: a candidate does whatever it could do next, and whoever would be refused at
+//!   connect goes on all the same.
+//! - A request and its answer are one step, but for those that come late, whose answer nobody hears. A lease
+//!   is taken in one step. Who leads is told by the servers: a majority of a candidate's list has its lease.
+//!   So what a leader still believes when its members have forgotten the lease is not seen here; that is R7's
+//!   assumption, and has its own tests.
+//! - From every state it is judged, too, what comes about when all members answer and one acts after the
+//!   other (`calm.rs`).
 
 mod calm;
 mod minds;
@@ -71,7 +77,8 @@ enum Milestone {
 #[derive(Clone)]
 struct Scenario {
     name: &'static str,
-    /// The list that all its members keep at the beginning, complete. The first candidate has met them, if it names that.
+    /// The list that all its members keep at the beginning, complete. The first candidate has met them, if it
+    /// names that.
     before: Option<List>,
     /// What each candidate names.
     candidates: [List; 2],
@@ -126,7 +133,8 @@ fn searched(scenario: &Scenario, flaw: Option<Flaw>) -> Report {
     World::new(scenario.clone(), flaw).search()
 }
 
-/// As the code is. The larger ones take minutes: `MEMBERSHIP_MODEL=large cargo test --lib -p tenure-redis membership::model`.
+/// As the code is. The larger ones take minutes: `MEMBERSHIP_MODEL=large cargo test --lib -p tenure-redis
+/// membership::model`.
 fn scenarios() -> Vec<Scenario> {
     let all_rare = &RARE;
     let mut scenarios = vec![
@@ -234,7 +242,8 @@ fn each_rule_that_is_wrong_is_refuted_by_a_course() {
         (Flaw::AsksOnlyUnmet, same(), Dead(NeedsNewProcess), 2),
     ];
     if is_large() {
-        // What R7 excludes: one that both lists name forgets, and one that was left out still keeps the old list.
+        // What R7 excludes: one that both lists name forgets, and one that was left out still keeps the old
+        // list.
         let forgets = Scenario {
             forgets_max: 1,
             ..exchange()

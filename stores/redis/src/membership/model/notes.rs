@@ -1,4 +1,5 @@
-//! What a server keeps, and the rules of the scripts: each a function of a few lines, compared with the script itself below.
+//! What a server keeps, and the rules of the scripts: each a function of a few lines, compared with the
+//! script itself below.
 
 use super::Flaw;
 
@@ -10,7 +11,8 @@ pub(super) struct Notes {
     pub(super) complete: bool,
 }
 
-/// What a server keeps after it was told (`membership.lua`): `instead` of the list that was seen there, or where it keeps none.
+/// What a server keeps after it was told (`membership.lua`): `instead` of the list that was seen there, or
+/// where it keeps none.
 pub(super) fn keep(kept: Notes, told: Notes, instead: Option<u8>, flaw: Option<Flaw>) -> Notes {
     let is_as_seen = instead == Some(kept.list);
     let is_overwritten = flaw == Some(Flaw::LateKeepOverwrites) && !(kept.complete && told.list == kept.list);

@@ -152,8 +152,8 @@ impl World {
         next
     }
 
-    /// A candidate dials a server, which is let in or not by what it keeps, and told what it is to keep (`admission.rs`): or that
-    /// fails, or comes late.
+    /// A candidate dials a server, which is let in or not by what it keeps, and told what it is to keep
+    /// (`admission.rs`): or that fails, or comes late.
     fn dials(&mut self, state: &State, candidate: usize, place: usize, next: &mut Next) {
         let server = self.list(candidate)[place];
         let by = |deed| Move {
@@ -241,7 +241,8 @@ impl World {
         }
     }
 
-    /// What a candidate takes, and what is lost. A term of which a minority is lost is brought to another server.
+    /// What a candidate takes, and what is lost. A term of which a minority is lost is brought to another
+    /// server.
     fn leases(&self, state: &State, candidate: usize, place: usize, next: &mut Next) {
         let server = self.list(candidate)[place];
         let (it, at) = (&state.candidates[candidate], &state.servers[server]);

@@ -18,6 +18,7 @@
 //! to the letter, and the planted defects that prove the suite: each of them is caught by a case. `wire` asks
 //! the same of every store behind a proxy that loses and repeats its requests.
 
+mod cases;
 mod client;
 mod contender;
 mod fixture;
@@ -30,7 +31,6 @@ mod subject;
 mod suite;
 
 pub mod asking;
-pub mod cases;
 #[cfg(feature = "wire")]
 pub mod certificates;
 pub mod filling;
@@ -52,5 +52,5 @@ pub use client::Client;
 pub use contender::Contender;
 pub use fixture::{Fixture, Snapshot};
 pub use list::CASES;
-pub use run::{CASE_TIME_MAX, Case, CaseFunction, run};
+pub use run::{CASE_TIME_MAX, Case, CaseFunction, case, run};
 pub use subject::{Corruption, Hooked, Subject};

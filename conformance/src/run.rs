@@ -1,5 +1,5 @@
-use crate::Fixture;
 use crate::slowness::Slowness;
+use crate::{CASES, Fixture};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 use tenure_core::Answer;
@@ -21,6 +21,18 @@ pub struct Case {
     pub run: CaseFunction,
 }
 
+/// The case of this name.
+///
+/// # Panics
+/// If there is none.
+#[must_use]
+pub fn case(group: &str, name: &str) -> &'static Case {
+    CASES
+        .iter()
+        .find(|case| case.group == group && case.name == name)
+        .unwrap_or_else(|| panic!("the suite has no case {group}::{name}"))
+}
+
 /// How often a case is tried, at most.
 const TRIES_MAX: u32 = 3;
 
@@ -32,17 +44,18 @@ const TRIES_MAX: u32 = 3;
 ///
 /// # Panics
 /// If the store breaks the contract, or the case takes longer than [`CASE_TIME_MAX`].
-pub fn run<Setup, Made>(name: &str, setup: Setup, case: CaseFunction)
+pub fn run<Setup, Made>(case: &Case, setup: Setup)
 where
     Setup: Fn() -> Made,
     Made: Future<Output = Fixture>,
 {
     for tried in 1.. {
         let mut slowness = Slowness::default();
-        let one = AssertUnwindSafe(|| try_once(name, &setup, case, &mut slowness));
+        let one = AssertUnwindSafe(|| try_once(case, &setup, &mut slowness));
         match catch_unwind(one) {
             Ok(()) => return,
             Err(_) if slowness.is_noted() && tried < TRIES_MAX => {
+                let name = case.name;
                 eprintln!("case {name} is made anew: the server was too slow for try {tried} of {TRIES_MAX}");
             }
             Err(failure) => resume_unwind(failure),
@@ -51,7 +64,7 @@ where
 }
 
 /// Tells, whatever the outcome, whether the server was too slow.
-fn try_once<Setup, Made>(name: &str, setup: &Setup, case: CaseFunction, slowness: &mut Slowness)
+fn try_once<Setup, Made>(case: &Case, setup: &Setup, slowness: &mut Slowness)
 where
     Setup: Fn() -> Made,
     Made: Future<Output = Fixture>,
@@ -65,17 +78,17 @@ where
         let whole = async {
             let fixture = setup().await;
             *slowness = fixture.slowness();
-            case(&fixture).await;
+            (case.run)(&fixture).await;
         };
         if tokio::time::timeout(CASE_TIME_MAX, whole).await.is_err() {
-            panic!("case {name} did not end within {CASE_TIME_MAX:?}");
+            panic!("case {} did not end within {CASE_TIME_MAX:?}", case.name);
         }
     });
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CaseFunction, TRIES_MAX, run};
+    use super::{Case, CaseFunction, TRIES_MAX, run};
     use crate::Fixture;
     use crate::model::ModelSubject;
     use std::panic::catch_unwind;
@@ -99,22 +112,31 @@ mod tests {
         fixture.first().answered("look at", "job", answer).await
     }
 
+    const fn of_a_test(run: CaseFunction) -> Case {
+        Case {
+            group: "run",
+            name: "of a test",
+            run,
+        }
+    }
+
     /// A case of which all tries fail, and which counts them.
     fn fails_after(tries: &AtomicU32, tries_max: u32, case: CaseFunction) {
-        assert!(catch_unwind(|| run("of a test", fixture, case)).is_err());
+        assert!(catch_unwind(|| run(&of_a_test(case), fixture)).is_err());
         assert_eq!(tries.load(Ordering::SeqCst), tries_max);
     }
 
     #[test]
     fn a_case_by_which_the_server_was_too_slow_is_made_anew() {
         static TRIES: AtomicU32 = AtomicU32::new(0);
-        run("of a test", fixture, |fixture| {
+        let case = of_a_test(|fixture| {
             Box::pin(async {
                 if TRIES.fetch_add(1, Ordering::SeqCst) + 1 < TRIES_MAX {
                     fails(fixture, Fault::TimedOut, SLOW).await;
                 }
             })
         });
+        run(&case, fixture);
         assert_eq!(TRIES.load(Ordering::SeqCst), TRIES_MAX);
     }
 

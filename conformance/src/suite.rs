@@ -18,9 +18,8 @@ macro_rules! test_each_case {
         $($(
             #[test]
             fn $name() {
-                $crate::run(stringify!($name), $setup, |fixture| {
-                    ::std::boxed::Box::pin($crate::cases::$group::$name(fixture))
-                });
+                // By its name: the case itself would be compiled anew in each program of tests.
+                $crate::run($crate::case(stringify!($group), stringify!($name)), $setup);
             }
         )*)*
     };

@@ -1,6 +1,6 @@
 //! `tenure-sim report`: the scoreboard.
 
-use super::figure::{Figure, Verdict};
+use super::figure::{Figure, Verdict, grouped};
 use super::machine::Circumstances;
 use super::part::{DebugBuilds, Summary};
 use super::{CLEAN, FAILED, VIOLATION, model, mutants, part, replay, simulate};
@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
+    /// A fifth of what is simulated, fuzzed and scheduled, for each commit
+    #[arg(long, conflicts_with_all = ["long", "write"])]
+    quick: bool,
     /// The long form, hours instead of minutes
     #[arg(long)]
     long: bool,
@@ -36,6 +39,41 @@ fn existing_folder(text: &str) -> Result<PathBuf, String> {
             "there is no {program} in it; build it: cargo build -p {program}"
         )),
         None => Ok(path),
+    }
+}
+
+/// How much of everything that has no end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Quick,
+    Short,
+    Long,
+}
+
+impl Form {
+    fn of(arguments: &Arguments) -> Self {
+        match (arguments.quick, arguments.long) {
+            (true, _) => Self::Quick,
+            (false, true) => Self::Long,
+            (false, false) => Self::Short,
+        }
+    }
+
+    /// As its option is written on the command line.
+    fn option(self) -> &'static str {
+        match self {
+            Self::Quick => " --quick",
+            Self::Short => "",
+            Self::Long => " --long",
+        }
+    }
+
+    fn pick(self, quick: u64, short: u64, long: u64) -> u64 {
+        match self {
+            Self::Quick => quick,
+            Self::Short => short,
+            Self::Long => long,
+        }
     }
 }
 
@@ -82,11 +120,12 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
     let is_asked = |part| arguments.only.is_empty() || arguments.only.contains(&part);
     let parts = PARTS.into_iter().filter(|part| is_asked(*part));
     let figures = measure_all(parts.collect(), arguments, &builds);
-    let scoreboard = scoreboard(&circumstances, &figures, arguments.long, began.elapsed());
+    let form = Form::of(arguments);
+    let scoreboard = scoreboard(&circumstances, &figures, form, began.elapsed());
     print!("\n{scoreboard}");
     println!("\n{NOT_PROVEN}");
     if arguments.write
-        && let Err(why) = write(&scoreboard, arguments.long)
+        && let Err(why) = write(&scoreboard, form)
     {
         eprintln!("VERIFICATION.md was left as it is: {why}");
         return FAILED;
@@ -123,26 +162,29 @@ fn measure_all(parts: Vec<Part>, arguments: &Arguments, builds: &DebugBuilds) ->
 }
 
 fn measure(part: Part, arguments: &Arguments, builds: &DebugBuilds) -> Vec<Figure> {
-    let long = arguments.long;
+    let form = Form::of(arguments);
     match part {
-        Part::Sim => simulate::figures(if long { 100_000_000 } else { 10_000_000 }),
-        Part::Speed => vec![simulate::speed(if long { 1_000_000 } else { 100_000 })],
-        Part::Model => model::figures(long),
+        Part::Sim => simulate::figures(form.pick(2_000_000, 10_000_000, 100_000_000)),
+        Part::Speed => vec![simulate::speed(form.pick(100_000, 100_000, 1_000_000))],
+        Part::Model => model::figures(arguments.long),
         Part::Mutants => mutants::figures(arguments.write),
-        Part::Determinism => replay::figures(if long { 10_000 } else { 1_000 }, builds),
+        Part::Determinism => replay::figures(form.pick(200, 1_000, 10_000), builds),
         Part::Fuzz => {
-            let executions = if long { "100000000" } else { "1000000" };
-            let summary = builds.run("fuzz: ", "tenure-fuzz", &["--executions", executions]);
-            vec![outside("fuzz executions without a finding", executions, summary)]
+            let executions = form.pick(200_000, 1_000_000, 100_000_000);
+            let arguments = ["--executions", &executions.to_string()];
+            let summary = builds.run("fuzz: ", "tenure-fuzz", &arguments);
+            let target = grouped(executions);
+            vec![outside("fuzz executions without a finding", &target, summary)]
         }
         Part::Shell => {
-            let each = if long { "1000000" } else { "2000" };
-            let summary = builds.run("shell: ", "tenure-shell", &["--iterations", each]);
+            let each = form.pick(400, 2_000, 1_000_000);
+            let arguments = ["--iterations", &each.to_string()];
+            let summary = builds.run("shell: ", "tenure-shell", &arguments);
             let what = "schedules of the driver's threads (shuttle; loom for the deadline)";
             vec![outside(what, "0 failures", summary)]
         }
         Part::Spec => {
-            let arguments: &[&str] = if long { &["--long"] } else { &[] };
+            let arguments: &[&str] = if arguments.long { &["--long"] } else { &[] };
             let target = "0 violations, every broken variant refuted";
             let summary = part::run("spec: ", "spec/check", arguments);
             vec![outside("the specification in TLA+", target, summary)]
@@ -161,7 +203,7 @@ fn outside(what: &str, target: &str, summary: Summary) -> Figure {
     }
 }
 
-fn scoreboard(circumstances: &Circumstances, figures: &[Figure], long: bool, took: Duration) -> String {
+fn scoreboard(circumstances: &Circumstances, figures: &[Figure], form: Form, took: Duration) -> String {
     let Circumstances {
         commit,
         compiler,
@@ -170,10 +212,10 @@ fn scoreboard(circumstances: &Circumstances, figures: &[Figure], long: bool, too
         build,
     } = circumstances;
     let mut text = String::new();
-    let form = if long { " --long" } else { "" };
+    let option = form.option();
     let _ = writeln!(
         text,
-        "`cargo run -p tenure-sim --release -- report{form}` on {date}, commit {commit},"
+        "`cargo run -p tenure-sim --release -- report{option}` on {date}, commit {commit},"
     );
     let _ = writeln!(text, "{compiler}, {build} build, {machine}:\n");
     let _ = writeln!(
@@ -192,10 +234,10 @@ fn scoreboard(circumstances: &Circumstances, figures: &[Figure], long: bool, too
 }
 
 /// Puts the scoreboard between its marks.
-fn write(scoreboard: &str, long: bool) -> Result<(), String> {
+fn write(scoreboard: &str, form: Form) -> Result<(), String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../VERIFICATION.md");
     let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
-    let form = if long { "long" } else { "short" };
+    let form = if form == Form::Long { "long" } else { "short" };
     let (begin, end) = (
         format!("<!-- {form} form -->\n"),
         format!("<!-- end of the {form} form -->"),

@@ -127,6 +127,26 @@ fn broken_promise_of_safety_is_not_judged_anew() {
             "{broken}: {said}"
         );
     }
+    for name in [
+        // A race shows in many words.
+        "many_processes::killed_at_random_no_token_repeats_and_no_two_hold_at_once",
+        "conformance::by_itself::losers_see_the_winner",
+    ] {
+        for (said_by_it, is_judged_anew) in [
+            ("two at once: [Belief { token: 7 }]", false),
+            ("assertion `left == right` failed\n  left: 0\n right: 100", false),
+            ("that the standby leads: not within 30000 ms; last attempt: Held", true),
+        ] {
+            // What another test says is no excuse.
+            let log = log_of(&[name], said_by_it) + &log_of(&["two"], "not within 5 s");
+            let (passed, said) = judged(&log, PASSES, &[]);
+            assert_eq!(passed, is_judged_anew, "{said_by_it}: {said}");
+            assert!(
+                passed || said.contains("is a test of a promise of safety"),
+                "{said}"
+            );
+        }
+    }
     for late in [
         "should have been Extended, but failed: TimedOut, Unknown: no answer in time",
         "that the standby leads: not within 30000 ms; last attempt: Held",

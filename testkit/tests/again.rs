@@ -135,7 +135,10 @@ fn broken_promise_of_safety_is_not_judged_anew() {
         for (said_by_it, is_judged_anew) in [
             ("two at once: [Belief { token: 7 }]", false),
             ("assertion `left == right` failed\n  left: 0\n right: 100", false),
-            ("that the standby leads: not within 30000 ms; last attempt: Held", true),
+            (
+                "that the standby leads: not within 30000 ms; last attempt: Held",
+                true,
+            ),
         ] {
             // What another test says is no excuse.
             let log = log_of(&[name], said_by_it) + &log_of(&["two"], "not within 5 s");

@@ -8,6 +8,7 @@ use redis::aio::MultiplexedConnection;
 use tenure::redis::{QuorumStore, RedisStore};
 use tenure_testkit::{RedisOptions, RedisServer};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
 pub async fn measure(rounds: u32) {
     for (what, options) in [
@@ -29,7 +30,11 @@ pub async fn measure(rounds: u32) {
 /// The same scripts on five servers at once, and between them the token: the highest of a majority, written
 /// back to a majority before it is used. Redlock with a token that rises, whichever majority answers, does no
 /// less.
-pub struct BareQuorum(Vec<Bare>);
+pub struct BareQuorum {
+    members: Vec<Bare>,
+    /// Those that nobody waits for; ended with this, before their servers are.
+    turns: JoinSet<()>,
+}
 
 impl BareQuorum {
     pub async fn connect(servers: &[RedisServer]) -> Self {
@@ -37,23 +42,28 @@ impl BareQuorum {
         for server in servers {
             members.push(Bare::connect(&server.url()).await);
         }
-        Self(members)
+        Self {
+            members,
+            turns: JoinSet::new(),
+        }
     }
 
     /// Each step is over when a majority has taken it.
     pub async fn turn(&mut self, attempt: u32) {
-        let majority = self.0.len() / 2 + 1;
+        while let Some(ended) = self.turns.try_join_next() {
+            ended.expect("a late member answers, too");
+        }
+        let majority = self.members.len() / 2 + 1;
         let (tell_taken, mut taken) = mpsc::unbounded_channel();
         let (tell_raised, mut raised) = mpsc::unbounded_channel();
         let (tell_vacated, mut vacated) = mpsc::unbounded_channel();
         let (choose, chosen) = watch::channel(None);
         let (finish, finished) = watch::channel(false);
-        for member in &self.0 {
+        for member in &self.members {
             let mut member = member.clone();
             let (mut chosen, mut finished) = (chosen.clone(), finished.clone());
             let (taken, raised, vacated) = (tell_taken.clone(), tell_raised.clone(), tell_vacated.clone());
-            // Nobody waits for those that are late.
-            tokio::spawn(async move {
+            self.turns.spawn(async move {
                 let _late = taken.send(member.take(attempt).await);
                 let token = chosen.wait_for(Option::is_some).await.map(|token| *token);
                 let token = token.ok().flatten().expect("chosen before it is dropped");

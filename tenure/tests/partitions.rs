@@ -60,6 +60,30 @@ impl Data {
             }
         }
     }
+
+    /// What stands in the data, as this term reads it: another after each write of another term.
+    async fn shown_to(&self, term: &Term) -> Result<String, String> {
+        match self {
+            Data::Etcd(fence) => {
+                let reading = FencedTransaction::new().get("ledger");
+                match fence.write(&ledger(), term, &reading).await {
+                    Ok(Fenced::Written { read, .. }) => Ok(format!("{read:?}")),
+                    other => Err(format!("{other:?}")),
+                }
+            }
+            Data::Mongo(_, client) => {
+                let balances = client.database("tenure").collection::<Document>("balances");
+                let of_others = balances.count_documents(doc! { "by": { "$ne": term.token.signed() } });
+                let of_others = of_others.await.map_err(|error| error.to_string())?;
+                Ok(format!("{of_others} by other terms"))
+            }
+            Data::Nats(fence) => {
+                let read = fence.get(&ledger(), term, "balance").await;
+                read.map(|read| format!("{read:?}"))
+                    .map_err(|error| error.to_string())
+            }
+        }
+    }
 }
 
 async fn write_to_mongodb(fence: &MongoFence, client: &Client, term: &Term) -> Result<(), String> {
@@ -160,6 +184,8 @@ async fn one_leads_at_a_time(cluster: Cluster, cut: Cut) {
     // Whoever leads now works while the old side is still apart.
     let new = Term::new(job.clone(), won.token());
     claims_and_writes(all, &new).await;
+    let shown = || all.data.shown_to(&new);
+    let before = eventually_async(PATIENCE, "the data", shown).await;
     let written = beside.data.write(&old).await;
     assert!(written.is_err(), "{cut:?}: a write of an older term was accepted");
     let late = beside.data.fence().claim(&ledger(), &old).await;
@@ -178,9 +204,18 @@ async fn one_leads_at_a_time(cluster: Cluster, cut: Cut) {
     });
     let renewed = renewed.await;
     assert!(matches!(renewed, Renewed::Lost(_)), "{cut:?}: {renewed:?}");
-    let written = healed.data.write(&old).await;
-    assert!(written.is_err(), "{cut:?}: a write of an older term was accepted");
     // At last: until it has heard of the others, the old side may show what was.
+    eventually_async(PATIENCE, "the fence's own refusal of a write", || async {
+        let refused = healed.data.write(&old).await;
+        let refused = refused.expect_err("a write of an older term was accepted");
+        match refused.to_lowercase().contains("stale") {
+            true => Ok(()),
+            false => Err(refused),
+        }
+    })
+    .await;
+    let after = eventually_async(PATIENCE, "the data", shown).await;
+    assert_eq!(before, after, "{cut:?}: an older term wrote after a later one");
     eventually_async(PATIENCE, "a refusal by the old side", || async {
         let claimed = healed.data.fence().claim(&ledger(), &old).await;
         assert!(

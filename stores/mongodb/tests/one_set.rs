@@ -1,7 +1,7 @@
 //! A URL whose servers are not of one replica set.
 
 use crate::common::Scratch;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure_core::{Fault, Leases};
 use tenure_mongodb::{MongoFence, MongoStore};
 use tenure_testkit::{ReplicaSet, Size, eventually_async};
@@ -37,12 +37,18 @@ async fn servers_of_different_replica_sets_are_refused() {
 /// in one of some tries.
 async fn refused<E, F: Future<Output = Option<E>>>(what: &str, connecting: impl Fn() -> F) -> E {
     for _try in 0..TRIES_MAX {
+        let began = Instant::now();
         if let Some(error) = connecting().await {
             return error;
         }
+        let took = began.elapsed();
+        assert!(took >= LOOK_TIME_MAX, "{what}: both were taken within {took:?}");
     }
     panic!("{what}: none of {TRIES_MAX} was refused");
 }
+
+/// How long who connects waits for a server to tell its set.
+const LOOK_TIME_MAX: Duration = Duration::from_millis(700);
 
 /// How often a machine may be too slow for what a test must meet.
 const TRIES_MAX: u32 = 10;

@@ -1,6 +1,7 @@
 //! Hosts of one URL that are no primary and its standbys, and who may not ask what they are.
 use crate::common::{PATIENCE, Scratch, renewal, request, seconds, take};
 use crate::exchanged::nothing_is_written_at;
+use std::time::{Duration, Instant};
 use tenure_conformance::asking::finding;
 use tenure_conformance::strangers::exchange;
 use tenure_core::{Fault, LeaseStore as _, Leases, Renewed, StoreError, Verdict};
@@ -23,9 +24,8 @@ async fn hosts_of_postgres_of_different_clusters_are_refused() {
     let both = scratch.url_on(&both, "");
     // Who is met first, and how soon the other one says what it is, is as the machine has it.
     let are_refused = || async {
-        let store = PostgresStore::connect(&both).await.err();
-        let fence = PostgresFence::connect(&both, Leases::Here).await.err();
-        is_refused(store) && is_refused(fence)
+        let store = is_refused(PostgresStore::connect(&both)).await;
+        store && is_refused(PostgresFence::connect(&both, Leases::Here)).await
     };
     in_one_of(ROUNDS_MAX, "both hosts were taken", are_refused).await;
 
@@ -46,9 +46,19 @@ async fn hosts_of_postgres_of_different_clusters_are_refused() {
 /// How often a host may be too late to say what it is.
 const ROUNDS_MAX: u32 = 20;
 
+/// How long who connects waits for a host to say what it is: whoever is taken together with a stranger before
+/// has not heard him out.
+const LOOK_TIME_MAX: Duration = Duration::from_secs(1);
+
 /// Not, where a host was too late, or away.
-fn is_refused(connected: Option<StoreError>) -> bool {
-    let Some(error) = connected else {
+///
+/// # Panics
+/// If both hosts were taken, and none was late.
+async fn is_refused<T>(connecting: impl Future<Output = Result<T, StoreError>>) -> bool {
+    let began = Instant::now();
+    let Err(error) = connecting.await else {
+        let took = began.elapsed();
+        assert!(took >= LOOK_TIME_MAX, "both hosts were taken within {took:?}");
         return false;
     };
     let is_told = error.message.contains("is of cluster");
@@ -161,6 +171,6 @@ async fn primary_beside_a_postgres_that_does_not_say_its_cluster_is_refused() {
         other.address()
     );
     let both = scratch.url_on(&both, "");
-    let are_refused = || async { is_refused(PostgresStore::connect(&both).await.err()) };
+    let are_refused = || is_refused(PostgresStore::connect(&both));
     in_one_of(ROUNDS_MAX, "both hosts were taken", are_refused).await;
 }

@@ -66,7 +66,7 @@ impl Place {
     /// Opens the store for cleaning up.
     ///
     /// # Errors
-    /// What the store says, or that it is of a kind that is not cleaned up. Nothing was started.
+    /// As [`open`](Self::open).
     pub(crate) async fn open_to_purge(&self) -> Result<SharedPurge, Failure> {
         let url = match self {
             Self::Given(url) => url.clone(),

@@ -121,10 +121,7 @@ pub fn unused_for_a_day(purging: Purging) -> Purge {
 ///
 /// # Panics
 /// If either has the other's right.
-pub async fn only_the_cleaner_cleans_up(
-    writer: &(impl LeaseStore + LeasePurge),
-    cleaner: &(impl LeaseStore + LeasePurge),
-) {
+pub async fn only_the_cleaner_cleans_up(writer: &impl LeasePurge, cleaner: &impl LeasePurge) {
     let asked = request("unused", "a", writer.traits().ttl_min);
     let token = take(writer, &asked).await.token;
     give_back(writer, &asked, token).await;
@@ -202,10 +199,7 @@ pub async fn use_once(store: &dyn LeaseStore, leases: &[&str]) {
 ///
 /// # Panics
 /// If it waits, or removes less than it may.
-pub async fn clean_up_passes_by_what_is_locked(
-    store: &(impl LeaseStore + LeasePurge),
-    let_go: impl Future<Output = ()>,
-) {
+pub async fn clean_up_passes_by_what_is_locked(store: &impl LeasePurge, let_go: impl Future<Output = ()>) {
     let everything = unused_for_a_day(Purging::Removes);
     let purged = store.purge(&everything).await.expect("it may remove");
     assert_eq!((purged.unused.len(), purged.removed), (3, 2), "{purged:?}");
@@ -222,7 +216,7 @@ pub async fn clean_up_passes_by_what_is_locked(
 ///
 /// # Panics
 /// If it removes the other, or both.
-pub async fn clean_up_keeps_what_was_taken(store: &(impl LeaseStore + LeasePurge)) {
+pub async fn clean_up_keeps_what_was_taken(store: &impl LeasePurge) {
     let purged = store.purge(&unused_for_a_day(Purging::Removes)).await;
     let purged = purged.expect("it may remove");
     assert_eq!(purged.removed, 1, "{purged:?}");

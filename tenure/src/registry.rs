@@ -13,11 +13,54 @@ pub type SharedStore = Arc<dyn LeaseStore>;
 /// A store whose unused records can be removed.
 pub type SharedPurge = Arc<dyn LeasePurge>;
 
-type Opening = Pin<Box<dyn Future<Output = Result<SharedStore, StoreError>> + Send>>;
-type Opener = Box<dyn Fn(String) -> Opening + Send + Sync>;
+type Opening<Store> = Pin<Box<dyn Future<Output = Result<Arc<Store>, StoreError>> + Send>>;
+type Opener = Box<dyn Fn(String) -> Opening<dyn LeaseStore> + Send + Sync>;
 
 /// Longest unknown scheme that a message shows, in characters: it may be a novel.
 const SCHEME_CHARACTERS_MAX: usize = 40;
+
+/// A kind of store that Tenure has.
+struct Kind {
+    feature: &'static str,
+    schemes: &'static [&'static str],
+    /// `None` where the feature is off.
+    open: Option<fn(String) -> Opening<dyn LeasePurge>>,
+}
+
+/// Kinds of stores: of each its feature, its schemes, and what opens one of them.
+macro_rules! kinds {
+    ($($feature:tt: $($scheme:literal)|+ => $open:expr;)+) => {
+        &[$(Kind {
+            feature: $feature,
+            schemes: &[$($scheme),+],
+            #[cfg(feature = $feature)]
+            open: Some(|url| Box::pin(async move {
+                let store: SharedPurge = Arc::new($open(&url).await?);
+                Ok(store)
+            })),
+            #[cfg(not(feature = $feature))]
+            open: None,
+        }),+]
+    };
+}
+
+/// All that Tenure has. What elects, cleans up and names a feature goes by this list.
+static KINDS: &[Kind] = kinds! {
+    "sqlite": "sqlite" => async |url: &str| tenure_sqlite::SqliteStore::from_url(url);
+    "mongodb": "mongodb" | "mongodb+srv" => tenure_mongodb::MongoStore::connect;
+    "redis": "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" => tenure_redis::RedisStore::connect;
+    "redis": "redis+quorum" | "rediss+quorum" => tenure_redis::QuorumStore::connect;
+    "postgres": "postgres" | "postgresql" => tenure_postgres::PostgresStore::connect;
+    "etcd": "etcd" | "etcds" => tenure_etcd::EtcdStore::connect;
+    "mysql": "mysql" | "mariadb" => tenure_mysql::MysqlStore::connect;
+    "nats": "nats" | "nats+tls" => tenure_nats::NatsStore::connect;
+};
+
+impl Kind {
+    fn of(scheme: &str) -> Option<&'static Self> {
+        KINDS.iter().find(|kind| kind.schemes.contains(&scheme))
+    }
+}
 
 /// Which URL schemes are known, and how each is opened.
 pub struct Registry {
@@ -42,61 +85,15 @@ impl Registry {
     /// The schemes of the stores that this crate's features have compiled in.
     #[must_use]
     pub fn compiled_in() -> Self {
-        #[allow(unused_mut, reason = "without any store feature nothing is registered")]
         let mut registry = Self::empty();
-        #[cfg(feature = "sqlite")]
-        registry.register("sqlite", |url| async move {
-            let store: SharedStore = Arc::new(tenure_sqlite::SqliteStore::from_url(&url)?);
-            Ok(store)
-        });
-        #[cfg(feature = "mongodb")]
-        for scheme in ["mongodb", "mongodb+srv"] {
-            registry.register(scheme, |url| async move {
-                let store: SharedStore = Arc::new(tenure_mongodb::MongoStore::connect(&url).await?);
-                Ok(store)
-            });
-        }
-        #[cfg(feature = "redis")]
-        for scheme in ["redis", "rediss", "redis+sentinel", "rediss+sentinel"] {
-            registry.register(scheme, |url| async move {
-                let store: SharedStore = Arc::new(tenure_redis::RedisStore::connect(&url).await?);
-                Ok(store)
-            });
-        }
-        #[cfg(feature = "redis")]
-        for scheme in ["redis+quorum", "rediss+quorum"] {
-            registry.register(scheme, |url| async move {
-                let store: SharedStore = Arc::new(tenure_redis::QuorumStore::connect(&url).await?);
-                Ok(store)
-            });
-        }
-        #[cfg(feature = "postgres")]
-        for scheme in ["postgres", "postgresql"] {
-            registry.register(scheme, |url| async move {
-                let store: SharedStore = Arc::new(tenure_postgres::PostgresStore::connect(&url).await?);
-                Ok(store)
-            });
-        }
-        #[cfg(feature = "etcd")]
-        for scheme in ["etcd", "etcds"] {
-            registry.register(scheme, |url| async move {
-                let store: SharedStore = Arc::new(tenure_etcd::EtcdStore::connect(&url).await?);
-                Ok(store)
-            });
-        }
-        #[cfg(feature = "mysql")]
-        for scheme in ["mysql", "mariadb"] {
-            registry.register(scheme, |url| async move {
-                let store: SharedStore = Arc::new(tenure_mysql::MysqlStore::connect(&url).await?);
-                Ok(store)
-            });
-        }
-        #[cfg(feature = "nats")]
-        for scheme in ["nats", "nats+tls"] {
-            registry.register(scheme, |url| async move {
-                let store: SharedStore = Arc::new(tenure_nats::NatsStore::connect(&url).await?);
-                Ok(store)
-            });
+        for kind in KINDS {
+            let Some(open) = kind.open else { continue };
+            for scheme in kind.schemes {
+                registry.register(*scheme, move |url| async move {
+                    let store: SharedStore = open(url).await?;
+                    Ok(store)
+                });
+            }
         }
         registry
     }
@@ -114,35 +111,12 @@ impl Registry {
     /// Opens the store of a URL for cleaning up, with the schemes that are [compiled in](Self::compiled_in).
     ///
     /// # Errors
-    /// [`Fault::Unsupported`] for a store that is known and cannot do it; else as [`open`](Self::open).
+    /// As [`open`](Self::open).
     pub async fn connect_to_purge(url: &str) -> Result<SharedPurge, StoreError> {
-        let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
-        match scheme {
-            #[cfg(feature = "sqlite")]
-            "sqlite" => Ok(Arc::new(tenure_sqlite::SqliteStore::from_url(url)?)),
-            #[cfg(feature = "mongodb")]
-            "mongodb" | "mongodb+srv" => Ok(Arc::new(tenure_mongodb::MongoStore::connect(url).await?)),
-            #[cfg(feature = "redis")]
-            "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" => {
-                Ok(Arc::new(tenure_redis::RedisStore::connect(url).await?))
-            }
-            #[cfg(feature = "redis")]
-            "redis+quorum" | "rediss+quorum" => Ok(Arc::new(tenure_redis::QuorumStore::connect(url).await?)),
-            #[cfg(feature = "postgres")]
-            "postgres" | "postgresql" => Ok(Arc::new(tenure_postgres::PostgresStore::connect(url).await?)),
-            #[cfg(feature = "mysql")]
-            "mysql" | "mariadb" => Ok(Arc::new(tenure_mysql::MysqlStore::connect(url).await?)),
-            #[cfg(feature = "etcd")]
-            "etcd" | "etcds" => Ok(Arc::new(tenure_etcd::EtcdStore::connect(url).await?)),
-            #[cfg(feature = "nats")]
-            "nats" | "nats+tls" => Ok(Arc::new(tenure_nats::NatsStore::connect(url).await?)),
-            _ => {
-                // An error of the URL comes first.
-                let kind = Self::connect(url).await?.traits().kind;
-                let message = format!("Tenure does not know how to clean up leases in this store ({kind})");
-                Err(StoreError::not_applied(Fault::Unsupported, message))
-            }
-        }
+        let registry = Self::compiled_in();
+        let kind = Kind::of(registry.known(url)?);
+        let open = kind.and_then(|kind| kind.open);
+        open.expect("what is compiled in is a kind of Tenure's")(url.to_owned()).await
     }
 
     /// The known schemes, sorted.
@@ -156,25 +130,25 @@ impl Registry {
     /// [`Fault::Invalid`] for a text that is no URL and for an unknown scheme (the message lists the known
     /// ones); whatever the store says otherwise. Nothing was started. No message holds a password.
     pub async fn open(&self, url: &str) -> Result<SharedStore, StoreError> {
-        let Some((scheme, rest)) = url.split_once(':') else {
-            let message = format!(
+        self.openers[self.known(url)?](url.to_owned()).await
+    }
+
+    /// The scheme of a URL, if it is a known one.
+    fn known<'a>(&self, url: &'a str) -> Result<&'a str, StoreError> {
+        let message = match url.split_once(':') {
+            Some((scheme, _)) if self.openers.contains_key(scheme) => return Ok(scheme),
+            Some((scheme, rest)) if is_surely_a_scheme(scheme, rest) => format!(
+                "no store for scheme \"{scheme}\" is compiled in (known: {self}){}",
+                way_to(scheme)
+            ),
+            Some(_) => format!(
+                "the store URL has no scheme that is known, such as \"sqlite:/var/lib/app/leases.db\" (known: {self})"
+            ),
+            None => format!(
                 "the store URL has no scheme; it looks like \"sqlite:/var/lib/app/leases.db\" (known: {self})"
-            );
-            return Err(StoreError::not_applied(Fault::Invalid, message));
+            ),
         };
-        let Some(open) = self.openers.get(scheme) else {
-            let message = match is_surely_a_scheme(scheme, rest) {
-                true => format!(
-                    "no store for scheme \"{scheme}\" is compiled in (known: {self}){}",
-                    way_to(scheme)
-                ),
-                false => format!(
-                    "the store URL has no scheme that is known, such as \"sqlite:/var/lib/app/leases.db\" (known: {self})"
-                ),
-            };
-            return Err(StoreError::not_applied(Fault::Invalid, message));
-        };
-        open(url.to_owned()).await
+        Err(StoreError::not_applied(Fault::Invalid, message))
     }
 
     /// Opens the store of a URL with the schemes that are [compiled in](Self::compiled_in).
@@ -189,14 +163,8 @@ impl Registry {
 
 /// The way to a store of Tenure's that was left out of the build.
 fn way_to(scheme: &str) -> String {
-    let kind = scheme.split('+').next().unwrap_or(scheme);
-    let feature = match kind {
-        "sqlite" | "mongodb" | "redis" | "postgres" | "etcd" | "mysql" | "nats" => kind,
-        "rediss" => "redis",
-        "postgresql" => "postgres",
-        "etcds" => "etcd",
-        "mariadb" => "mysql",
-        _ => return String::new(),
+    let Some(Kind { feature, .. }) = Kind::of(scheme.split('+').next().unwrap_or(scheme)) else {
+        return String::new();
     };
     format!("; it comes with the feature \"{feature}\": build with --features {feature}")
 }

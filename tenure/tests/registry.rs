@@ -42,6 +42,22 @@ async fn a_scheme_that_was_not_compiled_in_names_its_feature() {
     assert!(!unknown.message.contains("feature"), "{unknown}");
 }
 
+/// Nothing is said of a scheme that stands for itself, so each opener sees that the rest is missing.
+#[tokio::test]
+async fn what_is_opened_to_elect_is_opened_to_be_cleaned_up_with_the_same_words() {
+    let registry = Registry::compiled_in();
+    for scheme in registry.schemes().chain(["zookeeper"]) {
+        let url = format!("{scheme}:");
+        let (Err(elects), Err(cleans)) = (
+            Registry::connect(&url).await,
+            Registry::connect_to_purge(&url).await,
+        ) else {
+            panic!("{url} is no place")
+        };
+        assert_eq!(elects, cleans, "{url}");
+    }
+}
+
 #[tokio::test]
 async fn a_text_that_is_no_url_is_refused_with_an_example() {
     let Err(error) = Registry::connect("leases.db").await else {

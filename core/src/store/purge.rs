@@ -1,7 +1,7 @@
 //! Removing records that nobody uses: an operator's act, apart from what elects.
 
 use super::request::limit_within;
-use super::{Answer, Cursor, Page, Selection, StoreError};
+use super::{Answer, Cursor, LeaseStore, Page, Selection, StoreError};
 use crate::{LeaseName, Ttl};
 use std::time::Duration;
 
@@ -83,8 +83,7 @@ pub struct Purged {
 
 /// A store whose unused records can be removed.
 ///
-/// Apart from [`LeaseStore`](super::LeaseStore), which removes nothing: a service needs neither this nor the
-/// right to do it.
+/// Apart from [`LeaseStore`], which removes nothing: a service needs neither this nor the right to do it.
 ///
 /// # To ensure correctness
 /// A record is removed only if, in the atomic step that removes it and by the store's clock, **all** of this
@@ -97,7 +96,7 @@ pub struct Purged {
 /// - it can be understood.
 ///
 /// What is removed with it is only what belongs to the record alone. No mark of a fence is touched.
-pub trait LeasePurge: Send + Sync {
+pub trait LeasePurge: LeaseStore {
     /// Whether the system keeps no time by which a record could be called unused. Then a clean-up that
     /// [removes](Purging::Removes) notes what it finds unused for the first time, and a later one removes
     /// what has stayed so for long enough since: nothing goes at the first.

@@ -58,7 +58,7 @@ async fn refuse_three(fence: &dyn Fence) {
         assert_eq!(claimed.is_ok(), is_admitted, "{lease} {token}: {claimed:?}");
         if let (5, Err(refusal)) = (token, claimed) {
             // One more, which a gate before the fence has refused by what it knows.
-            fence.note_refused(&refusal);
+            fence.count_refusal(&refusal);
         }
     }
 }

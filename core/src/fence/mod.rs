@@ -99,9 +99,11 @@ pub trait Fence: Send + Sync {
     /// Only for a resource that has a mark. Returns at once, and what was counted is noted later, as for
     /// [`Refusals`].
     ///
-    /// By default nothing is counted anywhere: a fence that counts its refusals must implement it, and a
-    /// fence that wraps another must pass it on.
-    fn note_refused(&self, refusal: &FenceError) {
-        let _uncounted = refusal;
-    }
+    /// A fence that wraps another passes it on.
+    fn count_refusal(&self, refusal: &FenceError);
+
+    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most,
+    /// where a server is silent; what could not be written stays counted. A fence without a server does so
+    /// when it is dropped, and not here.
+    fn note_refusals(&self) -> Answer<'_, ()>;
 }

@@ -34,6 +34,12 @@ impl Fence for WatermarkView {
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
         Box::pin(std::future::ready(Err(only_looked_at(&bump.resource))))
     }
+
+    fn count_refusal(&self, _refusal: &FenceError) {}
+
+    fn note_refusals(&self) -> Answer<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 impl fmt::Debug for WatermarkView {

@@ -255,7 +255,7 @@ impl Watermark {
         let refusal = decide_entry(resource, term, lease, token)
             .err()
             .unwrap_or(unclaimed);
-        self.note_refused(&refusal);
+        self.count_refusal(&refusal);
         Err(refusal)
     }
 }
@@ -369,7 +369,7 @@ impl Fence for Watermark {
         })
     }
 
-    fn note_refused(&self, refusal: &FenceError) {
+    fn count_refusal(&self, refusal: &FenceError) {
         let Some((resource, _)) = refusal.refused() else {
             return;
         };
@@ -377,6 +377,10 @@ impl Fence for Watermark {
             gate.count(refusal);
             self.0.save_soon(refusal);
         }
+    }
+
+    fn note_refusals(&self) -> Answer<'_, ()> {
+        Box::pin(std::future::ready(()))
     }
 }
 

@@ -106,10 +106,10 @@ async fn refusals_come_into_the_file_without_a_claim_whoever_decides_them() {
     until_seen(&path, 1).await;
     // While the thread still waits for more, and also when it has gone.
     let refusal = fence.claim(&ledger(), &term(5)).await.unwrap_err();
-    fence.note_refused(&refusal);
+    fence.count_refusal(&refusal);
     until_seen(&path, 3).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    fence.note_refused(&refusal);
+    fence.count_refusal(&refusal);
     until_seen(&path, 4).await;
 }
 

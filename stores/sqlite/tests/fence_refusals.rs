@@ -48,7 +48,7 @@ async fn refusals_that_cannot_be_noted_are_told_of_and_tried_ever_more_seldom() 
     let scratch = Scratch::new();
     let fence = fence(&scratch);
     scratch.sql("DROP TABLE tenure_fence");
-    fence.note_refused(&FenceError::Stale {
+    fence.count_refusal(&FenceError::Stale {
         resource: ledger(),
         token: token(5),
         mark: token(9),

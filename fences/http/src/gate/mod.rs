@@ -116,7 +116,7 @@ impl Gate {
 
     /// Refuses by what the fence has told before, and tells it, so that it is counted beside the mark.
     fn refuse(&self, seat: &Seat, term: &Term, mark: FencingToken) -> Refusal {
-        self.fence.note_refused(&FenceError::Stale {
+        self.fence.count_refusal(&FenceError::Stale {
             resource: seat.resource().clone(),
             token: term.token,
             mark,
@@ -128,7 +128,7 @@ impl Gate {
     pub(crate) fn note_foreign(&self, resource: &ResourceName, term: &Term, owner: &LeaseName) {
         // Whatever a request names is no resource yet: only beside a mark is there a place for a count.
         if self.resources.has_mark(resource) {
-            self.fence.note_refused(&FenceError::Foreign {
+            self.fence.count_refusal(&FenceError::Foreign {
                 resource: resource.clone(),
                 lease: term.lease.clone(),
                 token: term.token,
@@ -139,7 +139,7 @@ impl Gate {
 
     /// An admitted request was refused the rest of its body, and failed for that.
     pub(crate) fn note_superseded(&self, superseded: &Superseded) {
-        self.fence.note_refused(&FenceError::Stale {
+        self.fence.count_refusal(&FenceError::Stale {
             resource: superseded.resource.clone(),
             token: superseded.token,
             mark: superseded.mark,

@@ -126,8 +126,11 @@ impl Fence for Counting {
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
         self.inner.bump(bump)
     }
-    fn note_refused(&self, refusal: &FenceError) {
+    fn count_refusal(&self, refusal: &FenceError) {
         self.noted.fetch_add(1, Ordering::SeqCst);
-        self.inner.note_refused(refusal);
+        self.inner.count_refusal(refusal);
+    }
+    fn note_refusals(&self) -> Answer<'_, ()> {
+        self.inner.note_refusals()
     }
 }

@@ -112,14 +112,6 @@ impl EtcdFence {
         self.site().condition(resource, term)
     }
 
-    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most,
-    /// where the server is silent; what it could not write stays counted.
-    pub async fn note_refusals(&self) {
-        let noter = Arc::clone(&self.noter);
-        // The thread gives up only when the fence is dropped.
-        let _noted = self.thread.run(async move { noter.note().await }).await;
-    }
-
     fn site(&self) -> Arc<Site> {
         Arc::clone(self.site.as_ref().expect("the site is taken by drop alone"))
     }
@@ -202,8 +194,15 @@ impl Fence for EtcdFence {
         Box::pin(self.run(async move { site.bump(leases, &bump).await }))
     }
 
-    fn note_refused(&self, refusal: &FenceError) {
+    fn count_refusal(&self, refusal: &FenceError) {
         self.noter.count(&self.thread, refusal);
+    }
+
+    fn note_refusals(&self) -> Answer<'_, ()> {
+        let noter = Arc::clone(&self.noter);
+        let noting = self.thread.run(async move { noter.note().await });
+        // The thread gives up only when the fence is dropped.
+        Box::pin(async move { drop(noting.await) })
     }
 }
 

@@ -147,12 +147,6 @@ impl MongoFence {
         self
     }
 
-    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most,
-    /// where the server is silent; what it could not write stays counted.
-    pub async fn note_refusals(&self) {
-        self.noter.note().await;
-    }
-
     /// Counts a refusal by the mark that was found; where there is none, there is nothing to count beside.
     fn refuse<T>(&self, found: Option<&Found>, error: FenceError) -> Result<T, FenceError> {
         if found.is_some() {
@@ -215,8 +209,12 @@ impl Fence for MongoFence {
         Box::pin(self.lift(bump))
     }
 
-    fn note_refused(&self, refusal: &FenceError) {
+    fn count_refusal(&self, refusal: &FenceError) {
         self.noter.count_here(refusal);
+    }
+
+    fn note_refusals(&self) -> Answer<'_, ()> {
+        Box::pin(self.noter.note())
     }
 }
 

@@ -98,13 +98,6 @@ impl MysqlFence {
         }
     }
 
-    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most,
-    /// where the server is silent; what it could not write stays counted.
-    pub async fn note_refusals(&self) {
-        let noter = Arc::clone(&self.noter);
-        let _given_up = self.thread.run(async move { noter.note().await }).await;
-    }
-
     /// Counts a refusal beside the mark that was found; where there is none, there is nothing to count
     /// beside.
     fn refuse<T, M>(&self, found: Option<&M>, error: FenceError) -> Result<T, FenceError> {
@@ -181,8 +174,15 @@ impl Fence for MysqlFence {
         Box::pin(self.at_site(move |site| async move { site.bump(leases, &bump).await }))
     }
 
-    fn note_refused(&self, refusal: &FenceError) {
+    fn count_refusal(&self, refusal: &FenceError) {
         self.noter.count(&self.thread, refusal);
+    }
+
+    fn note_refusals(&self) -> Answer<'_, ()> {
+        let noter = Arc::clone(&self.noter);
+        let noting = self.thread.run(async move { noter.note().await });
+        // The thread gives up only when the fence is dropped.
+        Box::pin(async move { drop(noting.await) })
     }
 }
 

@@ -99,14 +99,6 @@ impl NatsFence {
         })
     }
 
-    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most,
-    /// where the server is silent; what it could not write stays counted.
-    pub async fn note_refusals(&self) {
-        let noter = Arc::clone(&self.noter);
-        // The thread gives up only when the fence is dropped.
-        let _noted = self.thread.run(async move { noter.note().await }).await;
-    }
-
     fn site(&self) -> &Arc<FenceSite> {
         self.site.as_ref().expect("the site is taken by drop alone")
     }
@@ -252,8 +244,15 @@ impl Fence for NatsFence {
         Box::pin(self.run(async move { Ok(site.lift(&bump).await?) }))
     }
 
-    fn note_refused(&self, refusal: &FenceError) {
+    fn count_refusal(&self, refusal: &FenceError) {
         self.noter.count(&self.thread, refusal);
+    }
+
+    fn note_refusals(&self) -> Answer<'_, ()> {
+        let noter = Arc::clone(&self.noter);
+        let noting = self.thread.run(async move { noter.note().await });
+        // The thread gives up only when the fence is dropped.
+        Box::pin(async move { drop(noting.await) })
     }
 }
 

@@ -223,8 +223,12 @@ impl Fence for SqliteFence {
         })
     }
 
-    fn note_refused(&self, refusal: &FenceError) {
+    fn count_refusal(&self, refusal: &FenceError) {
         self.noter.count(refusal);
+    }
+
+    fn note_refusals(&self) -> Answer<'_, ()> {
+        Box::pin(std::future::ready(()))
     }
 }
 

@@ -305,7 +305,7 @@ pub(super) const ROWS: &[Wrong] = &[
         "G27",
         "src/gate/mod.rs",
         &[[
-            "self.fence.note_refused(&FenceError::Stale { resource: seat.resource().clone(), token: term.token, mark, });",
+            "self.fence.count_refusal(&FenceError::Stale { resource: seat.resource().clone(), token: term.token, mark, });",
             "",
         ]],
         &["refusals::"],

@@ -80,7 +80,7 @@ async fn marks(place: &FencePlaceArguments, store: Option<&str>) -> Result<Vec<L
         let Some(opened) = place.open(place.leases(store), Making::OnlyLooks).await? else {
             return Ok(Vec::new());
         };
-        fence::all(opened.fence()).await
+        fence::all(&*opened).await
     };
     match (read.await, place) {
         (Err(failure), FencePlace::BesideLeases(_))

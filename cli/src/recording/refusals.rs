@@ -85,7 +85,7 @@ async fn look(place: &FencePlace, opened: &mut Option<Opened>, board: &Board, re
     let Some(fence) = opened.as_ref() else {
         return Look::Failed;
     };
-    let look = refused(fence.fence(), board.lease(), read).await;
+    let look = refused(&**fence, board.lease(), read).await;
     look.unwrap_or_else(|_| {
         // It may have to be opened anew.
         *opened = None;

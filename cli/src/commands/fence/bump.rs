@@ -1,6 +1,6 @@
 //! `tenure fence bump`.
 
-use super::{FencePlace, Making, decided, leases};
+use super::{FencePlace, Making, close, decided, leases};
 use crate::arguments::{FencePlaceArguments, Form};
 use crate::exit::{Code, Failure};
 use crate::output::{self, json_of_mark};
@@ -20,7 +20,7 @@ pub(super) async fn bump(
     let leases = place.leases(store);
     let fence = place.open(leases, Making::WhereMissing).await?;
     let fence = fence.expect("it was made where it was missing");
-    let before = decided(fence.fence().mark(&bump.resource)).await?;
+    let before = decided(fence.mark(&bump.resource)).await?;
     let mark = before.as_ref().map(|mark| mark.token);
     let (asked, mut known) = (bump.above, mark);
     // The lease may live in another store than the mark, with a clock that is ahead: what it has granted
@@ -51,8 +51,8 @@ pub(super) async fn bump(
             Some(_) | None => {}
         }
     }
-    let raised = decided(fence.fence().bump(&bump)).await;
-    fence.close().await;
+    let raised = decided(fence.bump(&bump)).await;
+    close(fence).await;
     let raised = raised?;
     output::print(&match form {
         Form::Text => output::line(&in_words(mark, &raised)),

@@ -13,6 +13,7 @@ use crate::exit::{Code, Failure};
 use crate::output::{self, Voice, json_of_listed, short, table_of_marks};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use place::close;
 use serde_json::{Value, json};
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -88,13 +89,13 @@ async fn claim_once(
     let fence = place.open(leases, Making::WhereMissing).await?;
     let fence = fence.expect("it was made where it was missing");
     if let (Leases::Elsewhere, Some(store)) = (leases, leases::named(store)) {
-        leases::bound(fence.fence(), resource, term, store).await?;
+        leases::bound(&*fence, resource, term, store).await?;
     }
-    let claimed = match decided(fence.fence().claim(resource, term)).await {
-        Err(failure) => Err(of_bumped(failure, fence.fence(), resource).await),
+    let claimed = match decided(fence.claim(resource, term)).await {
+        Err(failure) => Err(of_bumped(failure, &*fence, resource).await),
         claimed => claimed,
     };
-    fence.close().await;
+    close(fence).await;
     claimed
 }
 
@@ -147,11 +148,11 @@ async fn check(
             token: term.token,
         }));
     };
-    let checked = match decided(fence.fence().check(&resource, &term)).await {
-        Err(failure) => Err(of_bumped(failure, fence.fence(), &resource).await),
+    let checked = match decided(fence.check(&resource, &term)).await {
+        Err(failure) => Err(of_bumped(failure, &*fence, &resource).await),
         checked => checked,
     };
-    fence.close().await;
+    close(fence).await;
     checked?;
     admitted(&resource, &term, voice, "holds the mark".to_owned())
 }
@@ -205,12 +206,12 @@ async fn show(
     let place = FencePlace::find(place, store)?;
     if let Some(fence) = place.open(place.leases(store), Making::OnlyLooks).await? {
         if names.is_empty() {
-            marks = all(fence.fence()).await?;
+            marks = all(&*fence).await?;
         }
         for name in &names {
-            marks.extend(one(fence.fence(), name).await?);
+            marks.extend(one(&*fence, name).await?);
         }
-        fence.close().await;
+        close(fence).await;
     }
     output::print(&shown(&marks, form))?;
     Ok(code_of_marks(&marks))

@@ -6,7 +6,7 @@ use crate::exit::{Code, Failure};
 use crate::place::{Credentials, Place};
 use std::path::Path;
 use tenure::contract::Fault;
-use tenure::{Fence, FenceError, FileSystemTrust, Leases, Watermark, WatermarkView};
+use tenure::{Fence, FenceError, FileSystemTrust, Leases, Watermark};
 
 /// Whether a place without marks is made ready for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,23 +29,11 @@ pub(crate) enum FencePlace {
 }
 
 /// A fence that was opened.
-pub(crate) enum Opened {
-    #[cfg(feature = "sqlite")]
-    Sqlite(tenure::sqlite::SqliteFence),
-    #[cfg(feature = "mongodb")]
-    Mongo(tenure::mongodb::MongoFence),
-    #[cfg(feature = "redis")]
-    Redis(tenure::redis::RedisFence),
-    #[cfg(feature = "nats")]
-    Nats(tenure::nats::NatsFence),
-    #[cfg(feature = "postgres")]
-    Postgres(tenure::postgres::PostgresFence),
-    #[cfg(feature = "etcd")]
-    Etcd(tenure::etcd::EtcdFence),
-    #[cfg(feature = "mysql")]
-    Mysql(tenure::mysql::MysqlFence),
-    Watermark(Watermark),
-    LookedAt(WatermarkView),
+pub(crate) type Opened = Box<dyn Fence>;
+
+/// Notes what was refused: this process ends now.
+pub(crate) async fn close(fence: Opened) {
+    fence.note_refusals().await;
 }
 
 impl FencePlace {
@@ -74,42 +62,32 @@ impl FencePlace {
         if let Some(path) = url.strip_prefix("file:") {
             return watermark(path, making);
         }
-        match url.split(':').next() {
+        Ok(Some(match url.split(':').next() {
             #[cfg(feature = "sqlite")]
-            Some("sqlite") => Ok(sqlite(&url, leases, making)?.map(Opened::Sqlite)),
+            Some("sqlite") => match sqlite(&url, leases, making)? {
+                Some(fence) => Box::new(fence),
+                None => return Ok(None),
+            },
             #[cfg(feature = "mongodb")]
             Some("mongodb" | "mongodb+srv") => {
-                let fence = tenure::mongodb::MongoFence::connect(&url, leases).await?;
-                Ok(Some(Opened::Mongo(fence)))
+                Box::new(tenure::mongodb::MongoFence::connect(&url, leases).await?)
             }
             #[cfg(feature = "redis")]
             Some(
                 "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" | "redis+quorum" | "rediss+quorum",
-            ) => {
-                let fence = tenure::redis::RedisFence::connect(&url, leases).await?;
-                Ok(Some(Opened::Redis(fence)))
-            }
+            ) => Box::new(tenure::redis::RedisFence::connect(&url, leases).await?),
             #[cfg(feature = "nats")]
-            Some("nats" | "nats+tls") => {
-                let fence = tenure::nats::NatsFence::connect(&url, leases).await?;
-                Ok(Some(Opened::Nats(fence)))
-            }
+            Some("nats" | "nats+tls") => Box::new(tenure::nats::NatsFence::connect(&url, leases).await?),
             #[cfg(feature = "postgres")]
             Some("postgres" | "postgresql") => {
-                let fence = tenure::postgres::PostgresFence::connect(&url, leases).await?;
-                Ok(Some(Opened::Postgres(fence)))
+                Box::new(tenure::postgres::PostgresFence::connect(&url, leases).await?)
             }
             #[cfg(feature = "etcd")]
-            Some("etcd" | "etcds") => Ok(Some(Opened::Etcd(
-                tenure::etcd::EtcdFence::connect(&url, leases).await?,
-            ))),
+            Some("etcd" | "etcds") => Box::new(tenure::etcd::EtcdFence::connect(&url, leases).await?),
             #[cfg(feature = "mysql")]
-            Some("mysql" | "mariadb") => {
-                let fence = tenure::mysql::MysqlFence::connect(&url, leases).await?;
-                Ok(Some(Opened::Mysql(fence)))
-            }
-            _ => Err(unknown()),
-        }
+            Some("mysql" | "mariadb") => Box::new(tenure::mysql::MysqlFence::connect(&url, leases).await?),
+            _ => return Err(unknown()),
+        }))
     }
 
     /// Where the leases are whose terms are meant: here if the marks are in their store. Nobody has said so
@@ -135,57 +113,6 @@ impl FencePlace {
     }
 }
 
-impl Opened {
-    pub(crate) fn fence(&self) -> &dyn Fence {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(fence) => fence,
-            #[cfg(feature = "mongodb")]
-            Self::Mongo(fence) => fence,
-            #[cfg(feature = "redis")]
-            Self::Redis(fence) => fence,
-            #[cfg(feature = "nats")]
-            Self::Nats(fence) => fence,
-            #[cfg(feature = "postgres")]
-            Self::Postgres(fence) => fence,
-            #[cfg(feature = "etcd")]
-            Self::Etcd(fence) => fence,
-            #[cfg(feature = "mysql")]
-            Self::Mysql(fence) => fence,
-            Self::Watermark(fence) => fence,
-            Self::LookedAt(view) => view,
-        }
-    }
-
-    /// Notes what was refused: this process ends now.
-    pub(crate) async fn close(self) {
-        #[cfg(feature = "mongodb")]
-        if let Self::Mongo(fence) = &self {
-            fence.note_refusals().await;
-        }
-        #[cfg(feature = "redis")]
-        if let Self::Redis(fence) = &self {
-            fence.note_refusals().await;
-        }
-        #[cfg(feature = "nats")]
-        if let Self::Nats(fence) = &self {
-            fence.note_refusals().await;
-        }
-        #[cfg(feature = "postgres")]
-        if let Self::Postgres(fence) = &self {
-            fence.note_refusals().await;
-        }
-        #[cfg(feature = "etcd")]
-        if let Self::Etcd(fence) = &self {
-            fence.note_refusals().await;
-        }
-        #[cfg(feature = "mysql")]
-        if let Self::Mysql(fence) = &self {
-            fence.note_refusals().await;
-        }
-    }
-}
-
 /// Behind the path of a watermark on a file system that a program serves, as behind that of an SQLite file.
 const TRUSTED: &str = "?filesystem=trusted";
 
@@ -196,7 +123,7 @@ fn watermark(location: &str, making: Making) -> Result<Option<Opened>, Failure> 
     };
     let look = || {
         let view = Watermark::look(path).map_err(refusal)?;
-        Ok(view.map(Opened::LookedAt))
+        Ok(view.map(|view| Box::new(view) as Opened))
     };
     let opened = match making {
         Making::OnlyLooks if !path.as_os_str().is_empty() => return look(),
@@ -207,7 +134,7 @@ fn watermark(location: &str, making: Making) -> Result<Option<Opened>, Failure> 
         Making::WhereMissing => Watermark::open_on(path, trust),
     };
     match opened {
-        Ok(fence) => Ok(Some(Opened::Watermark(fence))),
+        Ok(fence) => Ok(Some(Box::new(fence))),
         // A service has it open: whoever only looks need not wait for its end.
         Err(FenceError::Store(error)) if making == Making::Never && error.fault == Fault::Busy => look(),
         Err(error) => Err(refusal(error)),

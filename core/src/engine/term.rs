@@ -75,16 +75,6 @@ impl Engine {
         }
     }
 
-    /// Whether the renewals of a term have stopped for want of progress: see
-    /// [`Event::Stuck`](super::Event::Stuck).
-    #[must_use]
-    pub fn is_stuck(&self, name: &LeaseName) -> bool {
-        let Some(Seat::Term(term)) = self.seats.get(name) else {
-            return false;
-        };
-        term.gate.is_some_and(|gate| gate.reported)
-    }
-
     pub(super) fn progress(&mut self, name: &LeaseName, token: FencingToken, at: Moment, now: Moment) {
         let Some(Term {
             gate: Some(gate),

@@ -69,6 +69,8 @@ pub enum WakeReason {
 }
 
 /// Why a term ended.
+///
+/// It may grow with any version, as [`Event`] may: outside of Tenure, end a match with `_`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Cause {
     /// The work ended, and the lease is given back.
@@ -127,6 +129,8 @@ impl fmt::Display for Cause {
 }
 
 /// What became of a release.
+///
+/// It may grow with any version, as [`Event`] may: outside of Tenure, end a match with `_`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Departure {
     /// The store answered, and it answered all that was asked of it before.
@@ -144,6 +148,10 @@ pub enum Departure {
 }
 
 /// What has happened in an engine.
+///
+/// It may grow with any version, and is not `#[non_exhaustive]` all the same: the driver, the logs, the
+/// metrics and the traces are to have an answer to a new word before they compile. Outside of Tenure, end a
+/// match with `_`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
     /// Somebody else holds the lease; reported once per term of theirs, and again after an attempt that

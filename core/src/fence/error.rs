@@ -28,6 +28,7 @@ impl Horizon {
 ///
 /// Effect on authority: none by itself; but a stale term has certainly been succeeded, and its work must end.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum FenceError {
     /// A later term has claimed the resource, or an operator has raised its mark
     /// ([`Mark::bumped`](super::Mark::bumped)): the write was refused, and so will be every other of this

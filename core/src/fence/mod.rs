@@ -18,6 +18,7 @@ use crate::{FencingToken, ResourceName, Term};
 
 /// What a claim found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Claimed {
     /// The mark was raised to this term's token, from this one (`None`: the resource had none).
     Raised {

@@ -1,6 +1,10 @@
 use std::fmt;
 
 /// What went wrong in a store.
+///
+/// It may grow with any version, and is not `#[non_exhaustive]` all the same: every store and engine is to
+/// decide what a new word means to it before it compiles. Outside of Tenure, end a match with `_`, or ask the
+/// methods.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fault {
     /// No connection, no primary, name not resolved. Effect on authority: none before the deadline.

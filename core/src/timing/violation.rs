@@ -7,6 +7,7 @@ use std::time::Duration;
 ///
 /// Effect on authority: none; nothing was started.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Violation {
     /// The ttl is outside what any store keeps to.
     TtlOutOfRange(TtlError),

@@ -75,6 +75,7 @@ async fn claim(
         }
         Claimed::Raised { from: Some(from) } => format!("has claimed it, after term {from}"),
         Claimed::Raised { from: None } => "has claimed it, as the first".to_owned(),
+        _ => "has claimed it".to_owned(),
     };
     admitted(&resource, &term, voice, how)
 }
@@ -346,6 +347,7 @@ pub(crate) fn refusal(error: FenceError) -> Failure {
         FenceError::Unclaimed { .. } => Code::Unclaimed,
         FenceError::Foreign { .. } | FenceError::Future { .. } => Code::Configuration,
         FenceError::Store(error) => Code::from(error.fault),
+        _ => Code::Internal,
     };
     Failure::new(code, error.to_string())
 }

@@ -87,11 +87,8 @@ impl std::error::Error for LedgerError {}
 impl From<FenceError> for LedgerError {
     fn from(error: FenceError) -> Self {
         match error {
-            FenceError::Stale { .. }
-            | FenceError::Unclaimed { .. }
-            | FenceError::Foreign { .. }
-            | FenceError::Future { .. } => Self::Refused(error),
             FenceError::Store(error) => Self::Trouble(error.message),
+            refusal => Self::Refused(refusal),
         }
     }
 }

@@ -235,9 +235,8 @@ fn refused(seat: &Seat, term: &Term, error: FenceError) -> Refusal {
             horizon,
         },
         FenceError::Store(error) => seat.unavailable(error),
-        error @ FenceError::Unclaimed { .. } => {
-            seat.unavailable(StoreError::unknown(Fault::Internal, error.to_string()))
-        }
+        // No claim is refused as unclaimed; nor is what a later fence may say an admission.
+        error => seat.unavailable(StoreError::unknown(Fault::Internal, error.to_string())),
     }
 }
 

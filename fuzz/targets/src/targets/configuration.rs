@@ -214,6 +214,7 @@ fn label(violation: &Violation) -> &'static str {
         Violation::DoubtBeforeTheFirstRenewal { .. } => "doubt",
         Violation::SpreadTooWide { .. } => "spread",
         Violation::ClockRateError { .. } => "rate",
+        _ => "one that this file does not know",
     }
 }
 

@@ -1,7 +1,7 @@
 //! What Tenure keeps in a store by itself, beside the leases of its users.
 
-use tenure::History;
 use tenure::contract::Lease;
+use tenure::tooling::History;
 
 /// The lease that `tenure doctor` takes; where another doctor holds it, the next of its names.
 pub(crate) const DOCTORS_LEASE: &str = "tenure-doctor/clock";

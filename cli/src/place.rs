@@ -5,7 +5,8 @@ use crate::output::clean;
 use std::path::{Path, PathBuf};
 #[cfg(not(feature = "sqlite"))]
 use tenure::contract::Fault;
-use tenure::{Registry, SharedPurge, SharedStore, StoreError};
+use tenure::tooling::SharedPurge;
+use tenure::{Registry, SharedStore, StoreError};
 
 /// Where the leases are.
 #[derive(Clone, PartialEq, Eq)]

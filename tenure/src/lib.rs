@@ -207,14 +207,16 @@
 //!
 //! # Other names
 //!
-//! What the signatures here say is at the root. What stores and engines say to each other is in [`contract`],
-//! for whoever writes a store.
+//! What the signatures here say is at the root. For whoever writes a store or a fence, or reads what
+//! happened, [`contract`] has the words of both contracts, and of events. For programs that look after the
+//! leases of others, as the command does, [`tooling`] has who led when, and who waits.
 
 #![forbid(unsafe_code)]
 
 mod bound;
 mod claim;
 mod clock;
+pub mod contract;
 mod deadline;
 #[cfg(test)]
 mod deadline_tests;
@@ -234,23 +236,20 @@ mod registry;
 mod release;
 mod sync;
 mod term;
+pub mod tooling;
 
 pub use clock::now as clock_now;
 pub use clock::sleep_until;
 pub use election::{
     BuildError, CampaignError, Election, ElectionBuilder, Leadership, Observation, Observer, PATIENCE_AT_DROP,
 };
-pub use history::{History, NotedTerm, PastTerm, TERMS_KEPT, TermEnd};
-pub use identity::{candidate, default_candidate_id};
 pub use lock::{
     Fairness, LOCKS_MAX, Lock, LockError, LockManager, LockManagerBuilder, LockOwner, LockTiming,
-    LockTimingOptions, MAX_HOLD_MIN, OwnerTag, Reentrancy, Standby, Turn,
+    LockTimingOptions, MAX_HOLD_MIN, OwnerTag, Reentrancy, Turn,
 };
 pub use loss::Loss;
-pub use opening::{NotOpened, open_patiently};
-pub use registry::{Registry, SharedPurge, SharedStore};
+pub use registry::{Registry, SharedStore};
 pub use release::ReleaseOutcome;
-pub use tenure_core as contract;
 pub use tenure_core::{
     Answer, Attempt, Authority, Bump, Candidate, CandidateId, Cause, Certainty, Claimed, Cursor, Departure,
     End, Event, Fault, Fence, FenceError, FencingToken, Grant, Horizon, Incarnation, Lease, LeaseName,

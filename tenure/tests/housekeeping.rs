@@ -3,9 +3,9 @@
 use crate::harness::{PATIENCE, Site, long_timing, soon};
 use std::time::Duration;
 use tenure::contract::{Acquire, Acquired, Attempt, CandidateId, Lease, Note, Release, Released};
+use tenure::tooling::{self, History, NotedTerm, Standby, TERMS_KEPT, TermEnd};
 use tenure::{
-    Authority, Election, Fairness, FencingToken, History, LeaseName, LockManager, NotedTerm, Priority,
-    SharedStore, Standby, TERMS_KEPT, TermEnd, Ttl,
+    Authority, Election, Fairness, FencingToken, LeaseName, LockManager, Priority, SharedStore, Ttl,
 };
 use tenure_testkit::eventually_async;
 
@@ -57,7 +57,7 @@ async fn kept(store: &SharedStore) -> Vec<u64> {
 async fn take_and_give_back(store: &SharedStore, lease: &str, holder: &str, note: &str) {
     let acquire = Acquire {
         name: name(lease),
-        candidate: tenure::candidate(id(holder)),
+        candidate: tooling::candidate(id(holder)),
         attempt: Attempt::FIRST,
         ttl: Ttl::from_secs(30).unwrap(),
         note: Note::new(note).unwrap(),

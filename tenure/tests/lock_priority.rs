@@ -4,9 +4,8 @@ use crate::harness::{LONG_BEFORE, Site, enduring_lock_timing, long_lock_timing, 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenure::contract::{Answer, Event, Fault, LeasePage, Listed, Page, Release, Released};
-use tenure::{
-    Fairness, LeaseName, LeaseStore, LockError, LockManager, Priority, SharedStore, Standby, StoreError,
-};
+use tenure::tooling::Standby;
+use tenure::{Fairness, LeaseName, LeaseStore, LockError, LockManager, Priority, SharedStore, StoreError};
 use tenure_testkit::eventually_async;
 
 const SOON: Duration = Duration::from_secs(30);

@@ -3,9 +3,10 @@ use crate::harness::{PATIENCE, many, soon};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::redis::RedisStore;
+use tenure::tooling::Standby;
 use tenure::{
     Fairness, Fault, LeaseName, Lock, LockError, LockManager, LockManagerBuilder, LockTimingOptions,
-    SharedStore, Standby,
+    SharedStore,
 };
 use tenure_testkit::{RedisOptions, RedisServer, eventually_async};
 

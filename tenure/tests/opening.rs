@@ -2,7 +2,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tenure::{Fault, NotOpened, Registry, SharedStore, StoreError, open_patiently};
+use tenure::tooling::{NotOpened, open_patiently};
+use tenure::{Fault, Registry, SharedStore, StoreError};
 use tokio::time::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);

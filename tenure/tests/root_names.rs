@@ -1,7 +1,7 @@
 //! What a user must be able to name without the crate of the core: whatever a public signature says.
 //!
-//! Left out are the words of stores: who writes one takes them from `tenure::contract`, and nobody else says
-//! them.
+//! At the root are left out the words of stores: who writes one takes them from `tenure::contract`, and
+//! nobody else says them.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -11,7 +11,37 @@ const IMPLEMENTED: [&str; 2] = ["LeaseStore", "LeasePurge"];
 /// What they fill in, and are handed.
 const OF_STORES: [&str; 2] = ["StoreTraits", "Work"];
 
+/// What of the core is nobody's but the engine's and its drivers', checkers and simulators: none of it is
+/// public here.
+const OF_ENGINES: [&str; 20] = [
+    "Actions",
+    "Belief",
+    "Command",
+    "Decide",
+    "Decision",
+    "Engine",
+    "Input",
+    "Need",
+    "Operation",
+    "Rename",
+    "Reply",
+    "Request",
+    "RequestId",
+    "Response",
+    "Round",
+    "Seen",
+    "Sightings",
+    "Wake",
+    "WakeReason",
+    "CONFLICTS_MAX",
+];
+
+/// What says how often whoever takes part asks: at the root, and no word of a contract.
+const OF_TIMING: [&str; 5] = ["Promises", "Timing", "TimingError", "TimingOptions", "Violation"];
+
 const ROOT: &str = include_str!("../src/lib.rs");
+const CONTRACT: &str = include_str!("../src/contract.rs");
+const TOOLING: &str = include_str!("../src/tooling.rs");
 const CORE: &str = include_str!("../../core/src/lib.rs");
 
 fn read(folder: &str) -> String {
@@ -36,13 +66,20 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(apart).filter(|word| !word.is_empty())
 }
 
-/// What a crate re-exports.
+/// What a crate or a module re-exports.
 fn uses(text: &str) -> BTreeSet<&str> {
     let lists = text
         .split("pub use ")
         .skip(1)
         .filter_map(|rest| rest.split(';').next());
     lists.flat_map(words).collect()
+}
+
+/// What is named in capitals of what a crate re-exports: its modules have the names of parameters.
+fn names(text: &str) -> BTreeSet<&str> {
+    let mut names = uses(text);
+    names.retain(|word| word.starts_with(char::is_uppercase));
+    names
 }
 
 /// What the fields, variants and methods of each public type say, and the functions beside them.
@@ -109,9 +146,9 @@ fn begins(line: &str) -> Option<(&str, Shows)> {
 #[test]
 fn whatever_a_public_signature_says_can_be_named_at_the_root() {
     let (own, core) = (read("tenure/src"), read("core/src"));
-    let (at_root, mut of_core) = (uses(ROOT), uses(CORE));
-    // Of its modules too, which have the names of parameters.
-    of_core.retain(|word| word.starts_with(char::is_uppercase));
+    let mut at_root = uses(ROOT);
+    at_root.extend(uses(TOOLING));
+    let of_core = names(CORE);
     let mut all = public_words(&core);
     for (name, said) in public_words(&own) {
         all.entry(name).or_default().extend(said);
@@ -126,7 +163,7 @@ fn whatever_a_public_signature_says_can_be_named_at_the_root() {
         for said in said.filter(|said| of_core.contains(said) && !OF_STORES.contains(said)) {
             assert!(
                 at_root.contains(said),
-                "{name} says {said}, which is not at the root of the crate"
+                "{name} says {said}, which is neither at the root of the crate nor in tooling"
             );
             waiting.push(said);
         }
@@ -142,5 +179,21 @@ fn whatever_a_public_signature_says_can_be_named_at_the_root() {
             seen.contains(name) && all[name].contains(says),
             "{name} is not read"
         );
+    }
+}
+
+#[test]
+fn the_contract_has_all_words_of_the_core_but_those_of_the_engine() {
+    let (mut of_core, contract) = (names(CORE), names(CONTRACT));
+    for word in OF_ENGINES.iter().chain(&OF_TIMING) {
+        assert!(of_core.remove(word), "{word} is no word of the core any more");
+    }
+    assert_eq!(contract, of_core);
+    let core = read("core/src");
+    let all = public_words(&core);
+    for (name, said) in all.iter().filter(|(name, _)| contract.contains(*name)) {
+        for word in OF_ENGINES {
+            assert!(!said.contains(word), "{name} says {word}, which nobody can name");
+        }
     }
 }

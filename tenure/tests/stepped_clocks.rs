@@ -70,7 +70,7 @@ async fn a_step_takes_the_lease_early(
     clock.set_ahead(step.as_secs_f64()).unwrap();
     let request = Acquire {
         name: name.clone(),
-        candidate: tenure::candidate(CandidateId::new("thief").unwrap()),
+        candidate: tenure::tooling::candidate(CandidateId::new("thief").unwrap()),
         attempt: Attempt::FIRST,
         ttl: options.check().unwrap().ttl(),
         note: Note::default(),

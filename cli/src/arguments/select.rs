@@ -1,7 +1,7 @@
 use super::{excluded, prevailing};
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, ArgMatches, Args};
-use tenure::History;
+use tenure::tooling::History;
 
 /// Which leases.
 #[derive(Args, Clone, Debug)]

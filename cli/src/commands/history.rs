@@ -7,7 +7,8 @@ use crate::exit::{Code, Failure};
 use crate::output::{self, clean, columns, in_json, short};
 use serde_json::{Value, json};
 use tenure::contract::{Lease, Occupancy, Timekeeper};
-use tenure::{FencingToken, History, LeaseName, PastTerm, SharedStore};
+use tenure::tooling::{History, PastTerm};
+use tenure::{FencingToken, LeaseName, SharedStore};
 
 /// What the record of the lease tells of its latest term.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -3,7 +3,8 @@
 use super::look::answer;
 use crate::exit::{Code, Failure};
 use crate::output::{clean, unless_url};
-use tenure::{LeaseName, SharedStore, Standby};
+use tenure::tooling::Standby;
+use tenure::{LeaseName, SharedStore};
 
 /// Most candidates that are named in a message.
 const NAMED_MAX: usize = 10;

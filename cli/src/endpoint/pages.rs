@@ -131,6 +131,7 @@ mod tests {
     use super::*;
     use tenure::Election;
     use tenure::contract::{Lease, Release};
+    use tenure::tooling;
 
     #[tokio::test]
     async fn an_answer_that_came_late_shows_nobody() {
@@ -237,7 +238,7 @@ mod tests {
         );
         // The same label and token, and another process: revisions that went back.
         let mut other = own.candidate().unwrap().clone();
-        other.incarnation = tenure::candidate(tenure::default_candidate_id()).incarnation;
+        other.incarnation = tooling::candidate(tooling::default_candidate_id()).incarnation;
         let lease = store.get(election.name()).await.unwrap().unwrap();
         assert!(own.is_own(&lease, token));
         assert!(!own.is_own(

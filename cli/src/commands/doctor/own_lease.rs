@@ -8,7 +8,8 @@ use crate::housekeeping::{DOCTORS_LEASE, DOCTORS_NOTE};
 use std::future::Future;
 use std::time::Duration;
 use tenure::contract::{Acquire, Acquired, Attempt, Fault, Finding, Note, Release, Renew, Renewed, Verdict};
-use tenure::{LeaseName, LeaseStore, StoreError, Timing, Ttl, candidate, clock_now, default_candidate_id};
+use tenure::tooling::{candidate, default_candidate_id};
+use tenure::{LeaseName, LeaseStore, StoreError, Timing, Ttl, clock_now};
 
 /// How many doctors may look at once. A name for each would leave a record of each for ever.
 const NAMES: u32 = 8;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::{Election, FencingToken, History, NotedTerm, SharedStore, TermEnd};
+use tenure::tooling::{History, NotedTerm, TermEnd};
+use tenure::{Election, FencingToken, SharedStore};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 

@@ -9,7 +9,8 @@ use crate::manager;
 use crate::output::Voice;
 use crate::place::Place;
 use std::time::Duration;
-use tenure::{Event, LeaseName, NotOpened, SharedStore, StoreError, Timing, open_patiently};
+use tenure::tooling::{NotOpened, open_patiently};
+use tenure::{Event, LeaseName, SharedStore, StoreError, Timing};
 use tokio::time::Instant;
 
 /// A store that has answered.

@@ -3,9 +3,8 @@
 use super::signs;
 use crate::exit::{Code, Failure};
 use tenure::contract::Ask;
-use tenure::{
-    Election, FencingToken, Leadership, LeaseName, LockError, LockManager, Priority, SharedStore, Standby,
-};
+use tenure::tooling::Standby;
+use tenure::{Election, FencingToken, Leadership, LeaseName, LockError, LockManager, Priority, SharedStore};
 use tokio::time::sleep;
 
 /// Campaigns when it is this process's turn, and for as long as it is.

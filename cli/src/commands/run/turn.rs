@@ -20,9 +20,8 @@ use serde_json::json;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::{
-    Election, Event, FencingToken, Leadership, LeaseName, LockManager, Priority, SharedStore, TermEnd,
-};
+use tenure::tooling::TermEnd;
+use tenure::{Election, Event, FencingToken, Leadership, LeaseName, LockManager, Priority, SharedStore};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::time::Instant;

@@ -3,8 +3,9 @@
 use crate::output::{Row, Rows, short};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
+use tenure::FencingToken;
 use tenure::contract::{Lease, Occupancy};
-use tenure::{FencingToken, Standby};
+use tenure::tooling::Standby;
 
 /// Changes that are kept.
 const CHANGES_MAX: usize = 200;

@@ -65,7 +65,7 @@ impl Driver {
         }
         let place = self.places.entry(name.clone()).or_default();
         if let Some(before) = foreign {
-            place.refuse_all(|| NotWon::ForeignBefore(before.clone()));
+            place.refuse_all(|| NotWon::OtherApplication(before.candidate.clone()));
         }
         match place.hand_over(grant, &term) {
             Seen::Yes => {
@@ -106,7 +106,7 @@ impl Driver {
     fn stand_by(&mut self, lease: &Lease) {
         let name = &lease.name;
         if self.is_foreign(&lease.holder.id) {
-            self.refuse(name, || NotWon::Foreign(Box::new(lease.clone())));
+            self.refuse(name, || NotWon::OtherApplication(lease.holder.id.clone()));
         }
         self.end_looks(name, Obstacle::Held(Box::new(lease.clone())));
     }

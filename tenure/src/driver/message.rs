@@ -6,7 +6,7 @@ use crate::held::HeldTerm;
 use crate::sync::{blocking, oneshot};
 use std::fmt;
 use std::time::Duration;
-use tenure_core::{Authority, Departure, FencingToken, Grant, Lease, LeaseName, StoreError};
+use tenure_core::{Authority, CandidateId, Departure, FencingToken, Grant, Lease, LeaseName, StoreError};
 
 /// Why a campaign led to nothing.
 #[derive(Debug)]
@@ -16,10 +16,10 @@ pub(crate) enum NotWon {
     Busy(Option<Permit>),
     /// Another process holds it, and the campaign was not to wait for that.
     Held(Box<Lease>),
-    /// Its record is that of another application.
-    Foreign(Box<Lease>),
-    /// As [`Foreign`](Self::Foreign), and nobody holds it: what was taken is given back.
-    ForeignBefore(tenure_core::Predecessor),
+    /// Its record is, or was, another application's, that of this candidate: what was taken is given back.
+    OtherApplication(CandidateId),
+    /// The driver is gone.
+    Stopped,
 }
 
 /// What stands between a lease and those who wait for it.

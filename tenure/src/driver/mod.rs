@@ -5,6 +5,8 @@
 //! that user code that blocks every worker of its runtime cannot starve renewals. On one of its own, whoever
 //! asks for something may take its next step (see `helm`); renewals are never among what they take.
 
+mod answer;
+mod campaign;
 mod caught;
 mod cut_off;
 mod events;
@@ -36,6 +38,8 @@ pub(crate) use crate::metrics::{About, Meter};
 #[cfg(not(feature = "metrics"))]
 pub(crate) use unmetered::{About, Meter};
 
+pub(crate) use answer::answer_within;
+pub(crate) use campaign::{Campaign, Conditions};
 pub(crate) use handle::DriverHandle;
 pub(crate) use logged::{exact_milliseconds, milliseconds};
 pub(crate) use message::{HasEnded, Message, NotWon, Obstacle, Queueing, Waiting, Won};

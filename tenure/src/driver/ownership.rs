@@ -28,7 +28,7 @@ impl Driver {
         match reply {
             Some(Reply::Looked(Ok(Some(lease)))) if self.is_foreign(&lease.holder.id) => {
                 self.first_attempts.done(&name);
-                self.refuse(&name, || NotWon::Foreign(Box::new(lease.clone())));
+                self.refuse(&name, || NotWon::OtherApplication(lease.holder.id.clone()));
             }
             Some(Reply::Looked(Ok(_))) => self.apply(Input::Command(self.campaign_for(name))),
             Some(Reply::Looked(Err(error))) => self.look_failed(name, error),

@@ -9,9 +9,9 @@ pub use builder::{BuildError, ElectionBuilder};
 pub use leadership::Leadership;
 pub use observer::{Observation, Observer};
 
-use crate::driver::{DriverHandle, Message, NotWon, Queueing, Waiting, Withdrawal, Won};
+use crate::driver::{Campaign, Conditions, DriverHandle, Message, NotWon, Queueing, Won};
 use crate::registry::SharedStore;
-use crate::sync::{AtomicBool, Ordering, blocking, broadcast, oneshot, select, sleep, timeout};
+use crate::sync::{AtomicBool, Ordering, blocking, broadcast, select, sleep, timeout};
 use crate::term::Phase;
 use std::fmt;
 use std::future::Future;
@@ -123,35 +123,19 @@ impl Election {
 
     /// `None` if what was won was not taken up in time.
     async fn campaign_by(&self, queueing: Queueing) -> Result<Option<Won>, CampaignError> {
-        let (won, answer) = oneshot::channel();
-        let waiting = Waiting {
-            name: self.plan.name.clone(),
-            won,
-            driver: self.driver.clone(),
-            queueing,
-            max_hold: None,
-            progress_within: None,
-            permit: None,
+        let (driver, name) = (&self.driver, &self.plan.name);
+        let campaign = Campaign::begin(driver, DriverHandle::tell, name, Conditions::of(queueing));
+        let outcome = match campaign {
+            Ok(campaign) => campaign.outcome().await,
+            Err(why) => Err(why),
         };
-        let told = self.driver.tell(Message::Campaign(waiting));
-        let stopped = || CampaignError::Stopped(self.plan.name.clone());
-        told.map_err(|_gone| stopped())?;
-        let mut withdrawal = Withdrawal {
-            name: &self.plan.name,
-            driver: Some(&self.driver),
-        };
-        let outcome = answer.await;
-        withdrawal.driver = None;
-        match outcome {
-            Ok(Ok(won)) => Ok(won.take_up()),
-            Ok(Err(NotWon::Store(error))) => Err(CampaignError::Store(error)),
-            Ok(Err(NotWon::Busy(_))) => Err(CampaignError::Busy(self.plan.name.clone())),
-            Ok(Err(NotWon::Held(lease))) => Err(CampaignError::Held(lease)),
-            Ok(Err(NotWon::Foreign(_) | NotWon::ForeignBefore(_))) => {
-                unreachable!("an election has no owner tag")
-            }
-            Err(_) => Err(stopped()),
-        }
+        outcome.map_err(|why| match why {
+            NotWon::Store(error) => CampaignError::Store(error),
+            NotWon::Busy(_) => CampaignError::Busy(name.clone()),
+            NotWon::Held(lease) => CampaignError::Held(lease),
+            NotWon::Stopped => CampaignError::Stopped(name.clone()),
+            NotWon::OtherApplication(_) => unreachable!("an election has no owner tag"),
+        })
     }
 
     /// Campaigns, and runs `work` while this process leads, until `work` has ended by itself: with whatever

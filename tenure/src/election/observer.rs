@@ -1,7 +1,7 @@
 use crate::clock::{now, sleep_until};
-use crate::driver::watch_scope;
+use crate::driver::{answer_within, watch_scope};
 use crate::registry::SharedStore;
-use crate::sync::{mpsc, select, timeout};
+use crate::sync::{mpsc, select};
 use futures_core::Stream;
 use std::fmt;
 use std::future::Future;
@@ -127,10 +127,12 @@ impl State {
     }
 
     async fn look(&mut self) -> Observation {
-        let answer = timeout(self.timing.request_timeout(), self.store.get(&self.name)).await;
+        let subject = || format!("lease \"{}\"", self.name);
+        let request = self.store.get(&self.name);
+        let answer = answer_within(self.timing.request_timeout(), subject, request).await;
         self.pause = self.timing.ttl().duration();
         match answer {
-            Ok(Ok(lease)) => {
+            Ok(lease) => {
                 let token = lease.as_ref().map(|lease| lease.token);
                 if token.is_some_and(|token| Some(token) < self.highest) {
                     // An answer that was overtaken by a later one: it tells nothing of how things are now.
@@ -147,18 +149,9 @@ impl State {
                     lease => Observation::Free(lease),
                 }
             }
-            Ok(Err(error)) => {
+            Err(error) => {
                 self.pause = self.timing.retry_every();
                 Observation::Unknown(error)
-            }
-            Err(_) => {
-                self.pause = self.timing.retry_every();
-                let message = format!(
-                    "lease \"{}\": no answer in {:?}",
-                    self.name,
-                    self.timing.request_timeout()
-                );
-                Observation::Unknown(StoreError::not_applied(tenure_core::Fault::TimedOut, message))
             }
         }
     }

@@ -2,13 +2,15 @@
 
 use super::line::{Call, Lines};
 use super::{Fairness, LockError, LockTiming, Reentrancy};
-use crate::driver::{DriverHandle, Message, NotWon, Permit, Permits, Queueing, Waiting, Withdrawal, Won};
+use crate::driver::{
+    Campaign, Conditions, DriverHandle, Message, NotWon, Permit, Permits, Queueing, answer_within,
+};
 use crate::held::HeldTerm;
 use crate::registry::SharedStore;
-use crate::sync::{broadcast, oneshot, timeout, watch};
+use crate::sync::{broadcast, oneshot, watch};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Candidate, Event, Fault, Lease, LeaseName, Priority, StoreError};
+use tenure_core::{Candidate, Event, Lease, LeaseName, Priority, StoreError};
 
 /// What a manager and its owners share.
 pub(super) struct Shared {
@@ -63,7 +65,7 @@ impl Shared {
                 }
             }
             let campaign = self.campaign(name, queueing, Some(permit))?;
-            let held = campaign.outcome().await.map_err(|error| error.of(name))?;
+            let held = outcome(campaign).await.map_err(|why| not_taken(name, why))?;
             if let Some(held) = held {
                 return Ok(held);
             }
@@ -73,11 +75,8 @@ impl Shared {
     /// What the store has of a lock.
     pub(super) async fn look(&self, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
         let time_max = self.timing.lease().request_timeout();
-        let late = |_| {
-            let message = format!("lease \"{name}\": no answer in {time_max:?}; is the store reachable?");
-            StoreError::not_applied(Fault::TimedOut, message)
-        };
-        timeout(time_max, self.store.get(name)).await.map_err(late)?
+        let subject = || format!("lease \"{name}\"");
+        answer_within(time_max, subject, self.store.get(name)).await
     }
 
     async fn permit(&self, name: &LeaseName) -> Result<Permit, LockError> {
@@ -111,23 +110,23 @@ impl Shared {
                     let campaign = self.campaign(name, Queueing::Line, permit.take())?;
                     // They stand behind this one now.
                     turn.take_along();
-                    let outcome = self.telling(|| turn.progress(), campaign.outcome()).await;
+                    let outcome = self.telling(|| turn.progress(), outcome(campaign)).await;
                     if let Ok(Some(_)) = outcome {
                         turn.taken();
                     }
-                    return outcome.map_err(|error| error.of(name));
+                    return outcome.map_err(|why| not_taken(name, why));
                 }
                 Call::Along(along) => {
                     let campaign = self.campaign(name, Queueing::Follow, permit.take())?;
                     let round = along.go();
-                    match self.telling(|| round.progress(), campaign.outcome()).await {
+                    match self.telling(|| round.progress(), outcome(campaign)).await {
                         // The one that it followed has left, or was the last of this turn.
-                        Err(NotTaken::Busy(given_back)) => (permit, in_vain) = (given_back, Some(round)),
+                        Err(NotWon::Busy(given_back)) => (permit, in_vain) = (given_back, Some(round)),
                         outcome => {
                             if let Ok(Some(_)) = outcome {
                                 round.taken();
                             }
-                            return outcome.map_err(|error| error.of(name));
+                            return outcome.map_err(|why| not_taken(name, why));
                         }
                     }
                 }
@@ -141,8 +140,12 @@ impl Shared {
     pub(super) async fn take_place(&self, place: &LeaseName) -> Result<HeldTerm, LockError> {
         let progress_within = Some(self.timing.lease().ttl().duration());
         loop {
-            let campaign = self.send(place, Queueing::Line, (None, progress_within), None)?;
-            let held = campaign.outcome().await.map_err(|error| error.of(place))?;
+            let conditions = Conditions {
+                progress_within,
+                ..Conditions::of(Queueing::Line)
+            };
+            let campaign = self.begin(place, conditions)?;
+            let held = outcome(campaign).await.map_err(|why| not_taken(place, why))?;
             if let Some(held) = held {
                 return Ok(held);
             }
@@ -156,80 +159,36 @@ impl Shared {
         queueing: Queueing,
         permit: Option<Permit>,
     ) -> Result<Campaign<'a>, LockError> {
-        self.send(name, queueing, (self.max_hold, None), permit)
+        self.begin(
+            name,
+            Conditions {
+                max_hold: self.max_hold,
+                permit,
+                ..Conditions::of(queueing)
+            },
+        )
     }
 
-    fn send<'a>(
-        &'a self,
-        name: &'a LeaseName,
-        queueing: Queueing,
-        (max_hold, progress_within): (Option<Duration>, Option<Duration>),
-        permit: Option<Permit>,
-    ) -> Result<Campaign<'a>, LockError> {
-        // Made before the answer's end, so that the driver sees that nobody waits when it is told to look.
-        let mut withdrawal = Withdrawal { name, driver: None };
-        let (won, answer) = oneshot::channel();
-        let waiting = Waiting {
-            name: name.clone(),
-            won,
-            driver: self.driver.clone(),
-            queueing,
-            max_hold,
-            progress_within,
-            permit,
-        };
-        let asked = self.driver.ask(Message::Campaign(waiting));
-        asked.map_err(|_gone| LockError::Stopped(name.clone()))?;
-        withdrawal.driver = Some(&self.driver);
-        Ok(Campaign { answer, withdrawal })
+    fn begin<'a>(&'a self, name: &'a LeaseName, conditions: Conditions) -> Result<Campaign<'a>, LockError> {
+        let campaign = Campaign::begin(&self.driver, DriverHandle::ask, name, conditions);
+        campaign.map_err(|why| not_taken(name, why))
     }
 }
 
-/// A campaign under way; withdrawn if it is dropped.
-struct Campaign<'a> {
-    // Dropped before the withdrawal: the driver is to see that nobody waits when it is told to look.
-    answer: oneshot::Receiver<Result<Won, NotWon>>,
-    withdrawal: Withdrawal<'a>,
+/// `None` if what was won was not taken up in time.
+async fn outcome(campaign: Campaign<'_>) -> Result<Option<HeldTerm>, NotWon> {
+    let won = campaign.outcome().await?;
+    Ok(won.map(|won| won.held.after(won.grant.predecessor)))
 }
 
-/// Why a lease was not taken.
-enum NotTaken {
-    /// Somebody here is before it, or nobody whom it could follow.
-    Busy(Option<Permit>),
-    /// The manager has stopped.
-    Stopped,
-    Because(LockError),
-}
-
-impl NotTaken {
-    fn of(self, name: &LeaseName) -> LockError {
-        match self {
-            Self::Busy(_) => LockError::HeldHere(name.clone()),
-            Self::Stopped => LockError::Stopped(name.clone()),
-            Self::Because(error) => error,
-        }
-    }
-}
-
-impl Campaign<'_> {
-    /// `None` if what was won was not taken up in time.
-    async fn outcome(mut self) -> Result<Option<HeldTerm>, NotTaken> {
-        let outcome = (&mut self.answer).await;
-        self.withdrawal.driver = None;
-        let other_application = |holder| LockError::OtherApplication {
-            name: self.withdrawal.name.clone(),
-            holder,
-        };
-        match outcome {
-            Ok(Ok(won)) => Ok(won.take_up().map(|won| won.held.after(won.grant.predecessor))),
-            Ok(Err(NotWon::Busy(permit))) => Err(NotTaken::Busy(permit)),
-            Ok(Err(NotWon::Store(error))) => Err(NotTaken::Because(LockError::Store(error))),
-            Ok(Err(NotWon::Held(lease))) => Err(NotTaken::Because(LockError::Held(lease))),
-            Ok(Err(NotWon::Foreign(lease))) => Err(NotTaken::Because(other_application(lease.holder.id))),
-            Ok(Err(NotWon::ForeignBefore(before))) => {
-                Err(NotTaken::Because(other_application(before.candidate)))
-            }
-            Err(_) => Err(NotTaken::Stopped),
-        }
+/// Why a lock was not taken.
+fn not_taken(name: &LeaseName, why: NotWon) -> LockError {
+    let name = name.clone();
+    match why {
+        NotWon::Store(error) => LockError::Store(error),
+        NotWon::Busy(_) => LockError::HeldHere(name),
+        NotWon::Held(lease) => LockError::Held(lease),
+        NotWon::OtherApplication(holder) => LockError::OtherApplication { name, holder },
+        NotWon::Stopped => LockError::Stopped(name),
     }
 }

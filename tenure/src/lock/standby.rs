@@ -10,8 +10,8 @@
 //! ends with is taken for a place, and a candidate of just that id and priority waits for the user's lease,
 //! or the user for its place.
 
+use crate::driver::answer_within;
 use crate::registry::SharedStore;
-use crate::sync::timeout;
 use std::cmp::Reverse;
 use std::time::Duration;
 use tenure_core::{
@@ -195,11 +195,8 @@ pub(super) async fn ranked(
         ..Page::first(queue, PAGE)
     };
     loop {
-        let late = |_| {
-            let message = format!("queue \"{queue}\": no answer in {time_max:?}; is the store reachable?");
-            StoreError::not_applied(Fault::TimedOut, message)
-        };
-        let found = timeout(time_max, store.list(&page)).await.map_err(late)??;
+        let subject = || format!("queue \"{queue}\"");
+        let found = answer_within(time_max, subject, store.list(&page)).await?;
         for listed in &found.leases {
             match listed {
                 Listed::Lease(place) if place.occupancy() == Occupancy::Held => {

@@ -70,8 +70,8 @@ pub(super) const ROWS: &[Wrong] = &[
         "L5",
         "src/lock/acquire.rs",
         &[[
-            "self.send(name, queueing, (self.max_hold, None), permit)",
-            "self.send(name, queueing, (self.max_hold.and(None), None), permit)",
+            "max_hold: self.max_hold, permit,",
+            "max_hold: self.max_hold.and(None), permit,",
         ]],
         LOCKS,
     ),

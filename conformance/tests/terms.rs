@@ -3,8 +3,15 @@
 
 use std::time::Duration;
 use tenure_conformance::Subject;
+use tenure_conformance::asking::{request, seconds, take};
 use tenure_conformance::model::{Defect, FlawedSubject, ModelSubject};
-use tenure_conformance::terms::{Campaign, Deployment, Process, Promise, Seen, run};
+use tenure_conformance::terms::{Campaign, Deployment, Process, Promise, Seen, run, run_within};
+
+/// Leases that are wanted.
+const LEASES: usize = 16;
+
+/// Short, and long enough for a term of any lease on a machine that is late.
+const STALL_MAX: Duration = Duration::from_secs(8);
 
 /// Memory, to which nothing happens.
 struct Memory;
@@ -23,24 +30,40 @@ impl Deployment for Memory {
     fn thaw(&mut self, _member: usize) {}
 }
 
-/// Three hundred terms between two processes.
-async fn seen_on(subject: &impl Subject) -> Seen {
-    let campaign = Campaign {
-        terms: 300,
-        promise: Promise::Exclusion,
-        ttl: Duration::from_millis(500),
-        leases: 16,
-        commands: &[],
-        faults_per_harm: 1,
-        harmed_max: 1,
-        harm_time_max: Duration::ZERO,
-    };
-    let stores = [subject.store(), subject.other()];
+/// Three hundred terms.
+const CAMPAIGN: Campaign = Campaign {
+    terms: 300,
+    promise: Promise::Exclusion,
+    ttl: Duration::from_millis(500),
+    leases: LEASES,
+    commands: &[],
+    faults_per_harm: 1,
+    harmed_max: 1,
+    harm_time_max: Duration::ZERO,
+};
+
+/// Two.
+fn processes(subject: &impl Subject) -> Vec<Process> {
     let process = |store| Process {
         store,
         ways: Vec::new(),
     };
-    run(&campaign, &mut Memory, stores.map(process).into()).await
+    [subject.store(), subject.other()].map(process).into()
+}
+
+async fn seen_on(subject: &impl Subject) -> Seen {
+    run(&CAMPAIGN, &mut Memory, processes(subject)).await
+}
+
+/// On a store that is sound, while an outsider holds so many of the leases for longer than the run.
+async fn seen_without(held: usize) -> Seen {
+    let subject = ModelSubject::new();
+    let store = subject.store();
+    for lease in 0..held {
+        let hour = seconds(3_600);
+        take(&*store, &request(&format!("job-{lease}"), "outsider", hour)).await;
+    }
+    run_within(STALL_MAX, &CAMPAIGN, &mut Memory, processes(&subject)).await
 }
 
 #[tokio::test]
@@ -76,6 +99,27 @@ async fn lease_that_is_taken_while_its_holder_believes_is_seen() {
             "{defect:?}: {seen:?}"
         );
     }
+}
+
+/// The one who renewed believes beyond the deadline that its term began with.
+#[tokio::test]
+async fn lease_that_is_taken_after_a_renewal_that_extended_nothing_is_seen() {
+    let seen = seen_on(&FlawedSubject::new(Defect::RenewDoesNotExtend)).await;
+    let two = |violation: &String| violation.starts_with("two believe in ");
+    assert!(seen.violations.iter().any(two), "{seen:?}");
+}
+
+#[tokio::test]
+async fn lease_that_nobody_can_have_any_more_is_seen() {
+    let seen = seen_without(1).await;
+    let dead = |violation: &String| violation.starts_with("job-0 began no term for ");
+    assert!(seen.violations.iter().any(dead), "{seen:?}");
+}
+
+#[tokio::test]
+async fn run_in_which_no_term_begins_is_seen() {
+    let seen = seen_without(LEASES).await;
+    assert_eq!(seen.violations, ["no term began for 8s, after 0"]);
 }
 
 #[tokio::test]

@@ -121,12 +121,6 @@ impl Contender {
     }
 
     async fn hold(&self, token: FencingToken, mut until: Instant) {
-        if random(EXPIRES_ONE_IN) == 0 {
-            // Believes to the last moment, and gives nothing back.
-            tokio::time::sleep_until(until.into()).await;
-            self.witness().end(&self.asked);
-            return;
-        }
         for _ in 0..random(3) {
             tokio::time::sleep(random_time(self.ttl / HOLD_PART)).await;
             self.give_back_former(until).await;
@@ -148,6 +142,13 @@ impl Contender {
                 }
                 _ => {}
             }
+        }
+        if random(EXPIRES_ONE_IN) == 0 {
+            // Believes to the last moment, renewed or not, and gives nothing back: without this no term would
+            // outlive the deadline that it began with.
+            tokio::time::sleep_until(until.into()).await;
+            self.witness().end(&self.asked);
+            return;
         }
         // Nothing is believed any more when the release is sent.
         self.witness().end(&self.asked);

@@ -244,3 +244,70 @@ fn some_of<T>(choices: &[T]) -> Vec<&T> {
         .map(|(_, choice)| choice)
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Faults, Possible};
+    use crate::terms::{Campaign, Promise};
+    use std::time::Duration;
+
+    /// Each kind of harm is wanted twice.
+    const CAMPAIGN: Campaign = Campaign {
+        terms: 2_000,
+        promise: Promise::Exclusion,
+        ttl: Duration::from_millis(500),
+        leases: 1,
+        commands: &[],
+        faults_per_harm: 1,
+        harmed_max: 1,
+        harm_time_max: Duration::ZERO,
+    };
+
+    const ENOUGH: Faults = Faults {
+        network: 0,
+        killed: 2,
+        frozen: 2,
+        cut_off: 2,
+        overlaps: 2,
+    };
+
+    const EVERYTHING: Possible = Possible {
+        struck: true,
+        cut_off: true,
+    };
+
+    #[test]
+    fn harm_of_every_kind_is_wanted() {
+        assert!(ENOUGH.are_enough(&CAMPAIGN, EVERYTHING));
+        for lack in [
+            Faults { killed: 1, ..ENOUGH },
+            Faults { frozen: 1, ..ENOUGH },
+            Faults { cut_off: 1, ..ENOUGH },
+            Faults {
+                overlaps: 1,
+                ..ENOUGH
+            },
+        ] {
+            assert!(!lack.are_enough(&CAMPAIGN, EVERYTHING), "{lack:?}");
+        }
+    }
+
+    #[test]
+    fn harm_that_cannot_be_done_is_not_wanted() {
+        let no_cuts = Faults { cut_off: 0, ..ENOUGH };
+        let one_member = Possible {
+            cut_off: false,
+            ..EVERYTHING
+        };
+        assert!(no_cuts.are_enough(&CAMPAIGN, one_member));
+        let no_overlaps = Faults {
+            overlaps: 0,
+            ..ENOUGH
+        };
+        let no_network = Possible {
+            struck: false,
+            ..EVERYTHING
+        };
+        assert!(no_overlaps.are_enough(&CAMPAIGN, no_network));
+    }
+}

@@ -28,8 +28,8 @@ use tenure_testkit::{FaultProxy, Network};
 use tokio::task::JoinSet;
 use witness::Witness;
 
-/// How long no lease may begin a term before the run is given up, and how long any lease may take to begin
-/// one after all harm.
+/// For so long no lease may begin a term before a run is given up, and any lease may take so long to begin one
+/// after all harm.
 const STALL_MAX: Duration = Duration::from_secs(120);
 
 /// How often it is looked whether a run is over.
@@ -152,6 +152,19 @@ impl Count {
 /// # Panics
 /// If a store says less, or more, of what it is worth than the campaign holds it to.
 pub async fn run(campaign: &Campaign, deployment: &mut impl Deployment, processes: Vec<Process>) -> Seen {
+    run_within(STALL_MAX, campaign, deployment, processes).await
+}
+
+/// As [`run`], with another time than two minutes.
+///
+/// # Panics
+/// As [`run`].
+pub async fn run_within(
+    stall_max: Duration,
+    campaign: &Campaign,
+    deployment: &mut impl Deployment,
+    processes: Vec<Process>,
+) -> Seen {
     let count = Arc::new(Count {
         terms: AtomicU64::new(0),
         wanted: campaign.terms,
@@ -178,7 +191,7 @@ pub async fn run(campaign: &Campaign, deployment: &mut impl Deployment, processe
     };
     let began = Instant::now();
     let storm = Storm::new(campaign, &networks, can_be);
-    let ending = afflict(&storm, deployment, &count, &mut contending).await;
+    let ending = afflict(stall_max, &storm, deployment, &count, &mut contending).await;
     let faults = storm.faults();
     networks.iter().flatten().for_each(|way| way.heal());
     witnesses.iter().for_each(|witness| locked(witness).heal());
@@ -189,18 +202,18 @@ pub async fn run(campaign: &Campaign, deployment: &mut impl Deployment, processe
             }
         };
         // Those that are over it are violations, below.
-        let _in_time = tokio::time::timeout(STALL_MAX, all_end).await;
+        let _in_time = tokio::time::timeout(stall_max, all_end).await;
     }
     contending.shutdown().await;
     let mut sum = Witness::default();
     witnesses.iter().for_each(|witness| sum.add(witness));
     match ending {
-        Ending::Stalled => sum.violate(format!("no term began for {STALL_MAX:?}, after {}", count.now())),
+        Ending::Stalled => sum.violate(format!("no term began for {stall_max:?}, after {}", count.now())),
         Ending::Complete => {
             let dead = |(_, witness): &(usize, &Arc<_>)| !locked(witness).has_led_since();
             for (lease, _) in witnesses.iter().enumerate().filter(dead) {
                 sum.violate(format!(
-                    "job-{lease} began no term for {STALL_MAX:?} after all harm"
+                    "job-{lease} began no term for {stall_max:?} after all harm"
                 ));
             }
         }
@@ -226,6 +239,7 @@ enum Ending {
 
 /// Does harm until there were enough terms, and enough of it.
 async fn afflict(
+    stall_max: Duration,
     storm: &Storm<'_>,
     deployment: &mut impl Deployment,
     count: &Count,
@@ -244,7 +258,7 @@ async fn afflict(
             if count.now() > seen.0 {
                 seen = (count.now(), Instant::now());
             }
-            if seen.1.elapsed() >= STALL_MAX {
+            if seen.1.elapsed() >= stall_max {
                 break Ending::Stalled;
             }
         };

@@ -173,3 +173,49 @@ impl Witness {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Arrived, Witness};
+    use crate::asking::{request, seconds};
+    use std::time::{Duration, Instant};
+    use tenure_core::FencingToken;
+
+    fn token(number: u64) -> FencingToken {
+        FencingToken::new(number).expect("a token")
+    }
+
+    /// A grant that was asked for before anybody had seen a token, and is over in a minute.
+    fn asked_for_first(number: u64) -> Arrived {
+        Arrived {
+            token: token(number),
+            again: false,
+            above: None,
+            ends: Instant::now() + Duration::from_secs(60),
+        }
+    }
+
+    /// Its answer was on its way while a later term began and ended: nobody else believes, and it was asked
+    /// for before the later token was known.
+    #[test]
+    fn term_that_begins_after_a_later_one_is_told() {
+        let [late, other] = ["late", "other"].map(|label| request("job-0", label, seconds(60)));
+        let mut witness = Witness::default();
+        assert!(witness.begin(&other, asked_for_first(2)));
+        witness.end(&other);
+        assert!(witness.begin(&late, asked_for_first(1)));
+        assert_eq!(witness.not_excluded, ["term 1 of job-0 begins after a later one"]);
+        assert_eq!(witness.violations, [""; 0]);
+    }
+
+    #[test]
+    fn term_that_begins_after_an_earlier_one_is_in_order() {
+        let [first, second] = ["first", "second"].map(|label| request("job-0", label, seconds(60)));
+        let mut witness = Witness::default();
+        assert!(witness.begin(&first, asked_for_first(1)));
+        witness.end(&first);
+        assert!(witness.begin(&second, asked_for_first(2)));
+        assert_eq!(witness.not_excluded, [""; 0]);
+        assert_eq!(witness.violations, [""; 0]);
+    }
+}

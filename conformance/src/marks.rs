@@ -1,13 +1,17 @@
 //! What every fence shows of its marks: all of them, page by page, whatever has become of one.
 
 use crate::Corruption;
+use crate::asking::{give_back, request, take};
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 use tenure_core::{
-    Bump, Claimed, Cursor, Fault, Fence, FenceError, FencingToken, Horizon, LeaseName, ListedMark, MARKS_MAX,
-    REMOVE_MARK, ResourceName, Term,
+    Bump, Claimed, Cursor, Fault, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore,
+    ListedMark, MARKS_MAX, Occupancy, REMOVE_MARK, ResourceName, Term,
 };
 use tokio::task::JoinSet;
+
+/// How often it is looked whether a lease is over.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Marks that are claimed at once.
 const CLAIMS_MAX: usize = 32;
@@ -196,6 +200,57 @@ pub async fn what_leases_have_left_behind_says_nothing(here: &dyn Fence, elsewhe
     // Said of the one fence, and not of the session that it asks by.
     let bumped = here.bump(&bump).await.expect("a bump");
     assert!(bumped.token > left.token, "{bumped:?}");
+}
+
+/// Claims where no mark is, by terms of leases that nobody holds any more: of one the last term was given
+/// back, as most are, and of the other it has expired. `fence` goes by the leases of `store`, and has no
+/// marks.
+///
+/// # Panics
+/// If the last token that was granted is the highest that may claim, and the lowest, only while it is held.
+pub async fn leases_that_nobody_holds_bound_the_first_claim(store: &dyn LeaseStore, fence: &dyn Fence) {
+    for ending in [Occupancy::Vacant, Occupancy::Expired] {
+        let lease = match ending {
+            Occupancy::Vacant => "given-back",
+            _ => "expired",
+        };
+        let asked = ["former", "last"].map(|label| request(lease, label, store.traits().ttl_min));
+        let [former, last] = &asked;
+        let over = take(store, former).await.token;
+        give_back(store, former, over).await;
+        let granted = take(store, last).await.token;
+        if ending == Occupancy::Vacant {
+            give_back(store, last, granted).await;
+        }
+        while occupancy(store, &last.name).await != ending {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        let place = resource(lease);
+        let claim = async |token| fence.claim(&place, &Term::new(last.name.clone(), token)).await;
+        let claimed = claim(over).await;
+        assert!(
+            matches!(&claimed, Err(FenceError::Stale { mark, .. }) if *mark == granted),
+            "{lease}: {claimed:?}"
+        );
+        let next = FencingToken::new(granted.number() + 1).expect("a token");
+        let claimed = claim(next).await;
+        assert!(
+            matches!(&claimed, Err(FenceError::Future { horizon, .. }) if *horizon == Horizon::Granted(granted)),
+            "{lease}: {claimed:?}"
+        );
+        assert_eq!(fence.mark(&place).await, Ok(None), "{lease}");
+        // No later term was granted: nobody is disturbed by it.
+        assert_eq!(
+            claim(granted).await,
+            Ok(Claimed::Raised { from: None }),
+            "{lease}"
+        );
+    }
+}
+
+async fn occupancy(store: &dyn LeaseStore, lease: &LeaseName) -> Occupancy {
+    let lease = store.get(lease).await.expect("the store answers");
+    lease.expect("the record of a lease stays").occupancy()
 }
 
 /// Whether a fence has refused to guard what is no table of the user's own, in words with these parts.

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use std::sync::Arc;
 use tenure_conformance::marks::{
     a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
-    marks_are_in_the_order_of_their_resources,
+    leases_that_nobody_holds_bound_the_first_claim, marks_are_in_the_order_of_their_resources,
 };
 use tenure_core::Leases;
 use tenure_sqlite::SqliteFence;
@@ -37,6 +37,15 @@ async fn a_mark_in_sqlite_beyond_the_last_token_is_told_with_the_way_out() {
     };
     let remove = async |resource: &str| change("DELETE FROM tenure_fence", resource);
     a_mark_beyond_the_last_token_is_told_with_the_way_out(&fence, plant, remove).await;
+}
+
+#[tokio::test]
+async fn leases_that_nobody_holds_bound_the_first_claim_in_sqlite() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    SqliteFence::install(&Connection::open(scratch.file()).unwrap()).unwrap();
+    let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
+    leases_that_nobody_holds_bound_the_first_claim(&store, &fence).await;
 }
 
 #[tokio::test]

@@ -212,23 +212,27 @@ async fn a_bump_is_above_whatever_was_granted_and_the_next_term_claims() {
 
 #[tokio::test]
 async fn a_bump_is_above_a_granted_token_that_is_ahead_of_the_clock() {
-    let scratch = Scratch::new();
-    let store = scratch.open();
-    let fence = fence(&scratch);
-    let granted = grant(&store, &Asker::new("a"), "nightly").await.token;
-    fence
-        .claim(&ledger(), &term("nightly", granted.number()))
-        .await
-        .unwrap();
-    // As after the clock was set back.
-    scratch.sql("UPDATE lease SET token = 8000000000000");
-    let bump = Bump {
-        resource: ledger(),
-        above: None,
-        lease: None,
-    };
-    let mark = fence.bump(&bump).await.unwrap();
-    assert_eq!(mark.token, token(8_000_000_000_001));
+    for is_released in [0, 1] {
+        let scratch = Scratch::new();
+        let store = scratch.open();
+        let fence = fence(&scratch);
+        let granted = grant(&store, &Asker::new("a"), "nightly").await.token;
+        fence
+            .claim(&ledger(), &term("nightly", granted.number()))
+            .await
+            .unwrap();
+        // As after the clock was set back.
+        scratch.sql(&format!(
+            "UPDATE lease SET token = 8000000000000, released = {is_released}"
+        ));
+        let bump = Bump {
+            resource: ledger(),
+            above: None,
+            lease: None,
+        };
+        let mark = fence.bump(&bump).await.unwrap();
+        assert_eq!(mark.token, token(8_000_000_000_001));
+    }
 }
 
 #[tokio::test]

@@ -91,6 +91,27 @@ async fn a_record_that_changes_is_watched_anew() {
     assert!(anew > Duration::from_millis(19_900), "{anew:?}");
 }
 
+/// No clock of this boot has written it: counted from there, nobody would have the lease for an hour.
+#[tokio::test]
+async fn a_sighting_from_the_future_of_our_clock_is_made_anew() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let _first = grant(&store, &Asker::new("first").ttl_ms(500), "job").await;
+    scratch.sql(OTHER_BOOT);
+    let second = Asker::new("second");
+    drop(held(&store, &second, "job").await);
+    scratch.sql("UPDATE sighting SET first_seen_ns = first_seen_ns + 3600000000000");
+    let began = Instant::now();
+    let is_taken = async || {
+        matches!(
+            store.acquire(&second.acquire("job")).await,
+            Ok(Acquired::Granted(_))
+        )
+    };
+    eventually_async(crate::common::PATIENCE, "it is taken", is_taken).await;
+    assert!(began.elapsed() >= Duration::from_millis(500));
+}
+
 #[tokio::test]
 async fn a_vacant_record_of_another_boot_is_taken_at_once() {
     let scratch = Scratch::new();

@@ -1,29 +1,84 @@
 //! What the README shows of a fence, run as it stands there.
 
 use crate::common::{SOON, Sandbox, ended, exit_code};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tenure_testkit::{Postgres, Process, block_on, with_postgres_programs};
 
 const README: &str = include_str!("../../README.md");
+const README_OF_THE_COMMAND: &str = include_str!("../README.md");
+
+/// Where both crontabs look for programs if they say nothing: Debian's cron, which knows the fewest folders.
+const PATH_OF_CRON: &str = "/usr/bin:/bin";
+
+/// The block of a README in this language that holds `marker`.
+fn block(readme: &'static str, language: &str, marker: &str) -> &'static str {
+    let opening = format!("```{language}\n");
+    let blocks: Vec<&str> = readme.split(&opening).skip(1).collect();
+    let mut blocks = blocks
+        .into_iter()
+        .filter_map(|rest| Some(rest.split_once("```")?.0));
+    blocks.find(|block| block.contains(marker)).unwrap()
+}
 
 /// The shell commands of the README that hold `marker`.
 fn commands(marker: &str) -> &'static str {
-    let blocks = README.split("```sh\n").skip(1);
-    let mut blocks = blocks.filter_map(|rest| Some(rest.split_once("```")?.0));
-    blocks.find(|block| block.contains(marker)).unwrap()
+    block(README, "sh", marker)
+}
+
+/// The folder of this `tenure`.
+fn folder() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_tenure")).parent().unwrap()
 }
 
 /// The same with the programs that the commands call, and the database of the data.
 fn beside(mut command: Command, bank: &str) -> Command {
     with_postgres_programs(&mut command).unwrap();
-    let path = command.get_envs().find(|(name, _)| *name == "PATH");
-    let path = path.and_then(|(_, path)| path).unwrap().to_owned();
-    let tenure = Path::new(env!("CARGO_BIN_EXE_tenure")).parent().unwrap();
-    let path =
-        std::env::join_paths(std::iter::once(tenure.into()).chain(std::env::split_paths(&path))).unwrap();
+    let path = std::iter::once(folder().into()).chain(path_of(&command));
+    let path = std::env::join_paths(path).unwrap();
     command.env("PATH", path).env("TENURE_FENCE", bank);
     command
+}
+
+/// The folders in which the command finds programs.
+fn path_of(command: &Command) -> Vec<PathBuf> {
+    let path = command.get_envs().find(|(name, _)| *name == "PATH");
+    let (_, path) = path.unwrap();
+    std::env::split_paths(path.unwrap()).collect()
+}
+
+/// The line of a README's crontab that runs the script, as cron starts it: in the folder of the user, without
+/// anything of the environment but what cron and the crontab say. Tenure is in `/usr/local/bin` there, `psql`
+/// in `/usr/bin`, and the databases are these.
+fn cron(readme: &'static str, sandbox: &Sandbox, bank: &str) -> Command {
+    let crontab = block(readme, "crontab", "settle.sh");
+    let home = sandbox.dir.path();
+    let mut cron = Command::new("/bin/sh");
+    with_postgres_programs(&mut cron).unwrap();
+    let psql = path_of(&cron).remove(0);
+    let libraries = cron.get_envs().find(|(name, _)| *name == "LD_LIBRARY_PATH");
+    let libraries = libraries.and_then(|(_, path)| path).unwrap().to_owned();
+    let installed = |text: &str| {
+        let with_psql = text.replace("/usr/bin", &format!("{}:/usr/bin", psql.display()));
+        with_psql.replace("/usr/local/bin", &folder().display().to_string())
+    };
+    cron.env_clear()
+        .env("LD_LIBRARY_PATH", libraries)
+        .env("PATH", installed(PATH_OF_CRON))
+        .envs([("LOGNAME", "app"), ("SHELL", "/bin/sh")])
+        .env("HOME", home)
+        .current_dir(home);
+    for line in crontab.lines() {
+        match line.strip_prefix("0 3 * * *  ") {
+            Some(line) => cron.args(["-c", &installed(line)]),
+            None => match line.split_once('=').unwrap() {
+                ("TENURE_STORE", _) => cron.env("TENURE_STORE", &sandbox.store),
+                ("TENURE_FENCE", _) => cron.env("TENURE_FENCE", bank),
+                (variable, value) => cron.env(variable, installed(value)),
+            },
+        };
+    }
+    cron
 }
 
 /// A shell with these commands.
@@ -69,18 +124,17 @@ fn script_of_the_readme_settles_a_night_once_and_nothing_writes_that_has_not_ent
     let script = commands("#!/bin/sh");
     sandbox.script("settle.sh", script);
     let zone = zone_in_which_it_is_three();
-    let start = || {
-        let run = sandbox.command(&["run", "--quiet", "--wait", "60s", "nightly", "--", "./settle.sh"]);
-        let mut run = beside(run, &bank);
-        run.env("TZ", &zone).env_remove("PGTZ");
-        Process::spawn(run).unwrap()
+    let start = |readme| {
+        let mut line = cron(readme, &sandbox, &bank);
+        line.env("TZ", &zone);
+        Process::spawn(line).unwrap()
     };
     let settled = (99, 1);
     // The hosts that come later find another day in the database, as where it is of another zone.
-    for day_of_the_database in ["Etc/GMT+12", "Etc/GMT-14"] {
+    for (readme, day_of_the_database) in [(README, "Etc/GMT+12"), (README_OF_THE_COMMAND, "Etc/GMT-14")] {
         let of_zone = format!("ALTER DATABASE readme_bank SET timezone = '{day_of_the_database}'");
         block_on(server.execute(&of_zone)).unwrap();
-        let hosts = [start(), start(), start()];
+        let hosts = [start(readme), start(readme), start(readme)];
         for host in &hosts {
             host.wait_for_exit(SOON * 3).unwrap();
             assert_eq!(exit_code(host), 0, "{:?}", host.lines());

@@ -61,6 +61,6 @@ unused, by this machine's wall clock, and one that comes so long afterwards remo
 Examples:
   tenure gc --dry-run
   tenure gc --unused-for 90d --prefix orders/
-  @daily tenure gc --quiet
-        In a crontab. What the user may do besides: `remove` on MongoDB, DELETE on the leases of PostgreSQL and MySQL,
+  @daily /usr/local/bin/tenure gc --quiet
+        In a crontab, which finds it by its name only where it sets PATH. What the user may do besides: `remove` on MongoDB, DELETE on the leases of PostgreSQL and MySQL,
         DEL on Redis, STREAM.PURGE on NATS; to read and write PREFIX/unused/ on etcd.";

@@ -304,7 +304,7 @@ Examples:
   tenure run nightly-settlement -- ./settle --all
         Waits its turn, runs the job, gives the lease back. The next in turn runs it, too.
   tenure run --quiet --wait 45s -E 0 --linger 5m backup -- ./backup.sh
-        Once a night, in the crontab of three hosts with TENURE_STORE: the others end with 0, silently, when they have
+        Once a night, in the crontab of three hosts with PATH and TENURE_STORE: the others end with 0, silently, when they have
         waited for longer than the term of one that was killed. The lease is kept for longer than that and than their
         clocks differ; else a host whose cron fires after the job's end runs it again.
   tenure run --keep --restart always --ttl 15s consumer -- ./consume --from orders

@@ -117,6 +117,52 @@ fn a_lock_has_one_command_by_words_or_for_the_shell() {
     assert_eq!(ended(command).stdout, "by the variable\n");
 }
 
+/// The line that the README has for `( flock -n 9 || exit 1; … ) 9>FILE`.
+fn line_of_a_script() -> String {
+    let readme = include_str!("../README.md");
+    let row = readme.lines().find(|line| line.contains("9>FILE")).unwrap();
+    let line = row
+        .split('`')
+        .find(|part| part.contains("exec tenure lock"))
+        .unwrap();
+    line.replace("\\|", "|")
+}
+
+/// Also where a site has named a lease for its other commands.
+#[test]
+fn a_script_that_locks_itself_runs_once_at_a_time_whatever_the_environment_names() {
+    for named in [None, Some("a"), Some("b")] {
+        let sandbox = Sandbox::new("flock-script");
+        let line = line_of_a_script().replace(" NAME", " a");
+        let line = line.replace("exec tenure", &format!("exec {}", env!("CARGO_BIN_EXE_tenure")));
+        let work = r#"echo "in $TENURE_NAME $1"; [ "$1" = quick ] || exec sleep 300"#;
+        let script = sandbox.script("guard.sh", &format!("#!/bin/sh\n{line}\n{work}\n"));
+        let start = |word: &str| {
+            let mut guard = Command::new(&script);
+            guard.arg(word).env("TENURE_STORE", &sandbox.store);
+            guard.env_remove("TENURE_NAME").env_remove("TENURE_TOKEN");
+            guard.envs(named.map(|name| ("TENURE_NAME", name)));
+            guard
+        };
+        let first = Process::spawn(start("slow")).unwrap();
+        first.wait_for_line("in a slow", SOON).unwrap();
+        let second = ended(start("quick"));
+        assert_eq!(
+            (second.code, second.stdout.as_str()),
+            (1, ""),
+            "{named:?}: {second:?}"
+        );
+        first.terminate();
+        first.wait_for_exit(SOON).unwrap();
+        let third = ended(start("quick"));
+        assert_eq!(
+            (third.code, third.stdout.as_str()),
+            (0, "in a quick\n"),
+            "{named:?}: {third:?}"
+        );
+    }
+}
+
 #[test]
 fn what_a_lock_across_machines_cannot_do_is_refused_with_what_to_do() {
     let sandbox = Sandbox::new("flock-refused");

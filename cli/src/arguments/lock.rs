@@ -208,5 +208,5 @@ Examples:
         Gives up with code 75 after five seconds; /bin/sh runs the line.
   tenure lock --fair printer -- lp report.pdf
         In the order in which they came.
-  tenure lock -n backup -- ./backup.sh || exit 0
-        Runs it only if nobody else does.";
+  tenure lock -n -E 0 backup -- ./backup.sh
+        Runs it only if nobody else does, which is no failure; its own failures are told.";

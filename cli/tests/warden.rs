@@ -121,6 +121,16 @@ fn a_warden_hears_of_its_supervisors_death_though_its_socket_is_open() {
     supervisor.until_ended();
 }
 
+/// `pkill -9 tenure` goes by the name of a process: else nobody was left to end the work.
+#[test]
+fn whoever_kills_every_tenure_by_name_does_not_hit_the_warden() {
+    let sandbox = Sandbox::new("warden-name");
+    let _run = sandbox.run(&[], "job", "echo $$ > pid; exec sleep 300");
+    let warden = parent_of(sandbox.pid("pid"));
+    let name = std::fs::read_to_string(format!("/proc/{warden}/comm")).unwrap();
+    assert!(!name.contains("tenure"), "{name}");
+}
+
 /// Its supervisor was frozen when it had won, for one, and the lease is another's by now.
 #[test]
 fn a_command_is_not_started_when_it_is_to_be_killed_already() {

@@ -85,6 +85,8 @@ fn story_is_told() -> bool {
     );
     let codes: Vec<Option<u64>> = terms.iter().map(|term| term["exit_code"].as_u64()).collect();
     assert_eq!(codes, [None, None, None, Some(7)]);
+    let left: Vec<Option<u64>> = terms.iter().map(|term| term["left"].as_u64()).collect();
+    assert_eq!(left, [None, None, None, Some(0)]);
     let shown = sandbox.tenure(&["history", "job"]).stdout;
     for expected in [
         "TOKEN",

@@ -43,7 +43,9 @@ fn work_that_is_left_in_the_background_is_named_and_counted() {
             "{told:?}"
         );
         let history = sandbox.tenure(&["history", "job"]).stdout;
+        let in_json = json(&sandbox.tenure(&["history", "job", "--output", "json"]).stdout);
         history.contains("ended with exit status: 3, and 1 process with it")
+            && in_json["terms"][0]["left"] == 1
     });
     assert!(is_noted, "{}", sandbox.tenure(&["history", "job"]).stdout);
     // `setsid` forks, as the command leads a group.

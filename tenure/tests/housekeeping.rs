@@ -278,6 +278,9 @@ async fn an_end_is_read_as_it_was_noted_and_as_older_versions_note_it() {
         TermEnd::new(led, "given back").exit_code(Some(3)),
         TermEnd::new(led, "exit=none of this is a code"),
         TermEnd::new(led, "").exit_code(Some(0)),
+        TermEnd::new(led, "given back").exit_code(Some(3)).left(Some(2)),
+        TermEnd::new(led, "").exit_code(Some(0)).left(Some(0)),
+        TermEnd::new(led, "left=2 is no number of processes"),
     ] {
         let number = u64::try_from(expected.len()).unwrap() + 1;
         let noted = begin(&store, number).await.unwrap();

@@ -10,12 +10,12 @@ use std::time::Duration;
 /// Before what its status is.
 const COMMAND_ENDED: &str = "the command ended with ";
 
-/// How a term ended, and what its command ended with; of one whose command could not be started nothing is
-/// known.
-pub(super) fn told(ending: Option<&Ending>) -> (String, Option<u8>) {
+/// How a term ended, and of its command what that ended with, and how many processes it left; of one that could
+/// not be started nothing is known.
+pub(super) fn told(ending: Option<&Ending>) -> (String, Option<u8>, Option<usize>) {
     ending.map_or_else(
-        || ("the command could not be started".to_owned(), None),
-        |ending| (in_words(ending), code_at(ending)),
+        || ("the command could not be started".to_owned(), None, None),
+        |ending| (in_words(ending), code_at(ending), left_at(ending)),
     )
 }
 
@@ -51,6 +51,14 @@ fn code_at(ending: &Ending) -> Option<u8> {
     match ending {
         Ending::ByItself(status, _) | Ending::OnSignal(status) => Some(code_of(*status)),
         Ending::NotBegun(_) | Ending::Ended(_) | Ending::Unkillable => None,
+    }
+}
+
+/// How many processes the command left: none is said of one that was told to end.
+fn left_at(ending: &Ending) -> Option<usize> {
+    match ending {
+        Ending::ByItself(_, left) => Some(*left),
+        Ending::OnSignal(_) | Ending::NotBegun(_) | Ending::Ended(_) | Ending::Unkillable => None,
     }
 }
 

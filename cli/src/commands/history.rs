@@ -136,6 +136,7 @@ fn in_json_of(term: &PastTerm, latest: Latest) -> Value {
         "led_for_ms": term.end.as_ref().map(|end| in_json(end.led)),
         "end": term.end.as_ref().map(|end| end.words.as_str()),
         "exit_code": term.end.as_ref().and_then(|end| end.exit_code.or_else(|| code_in(&end.words))),
+        "left": term.end.as_ref().and_then(|end| end.left),
         "leads": leads(term, latest),
     })
 }

@@ -17,6 +17,7 @@ use crate::identity;
 use crate::lock::{CANDIDATES, Standby};
 use crate::registry::SharedStore;
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 use tenure_core::{
     Acquire, Acquired, Attempt, CandidateId, Cursor, Fault, FencingToken, Lease, LeaseName, Listed, Note,
@@ -37,6 +38,9 @@ const SLOTS_TRIED_MAX: usize = 3;
 
 /// Before the exit code in a record.
 const EXIT: &str = "exit=";
+
+/// Before the number of processes that were left, behind the exit code.
+const LEFT: &str = "left=";
 
 /// Longest text about the end of a term that is kept: of up to four bytes each, they leave room in a note.
 const END_CHARACTERS_MAX: usize = 200;
@@ -89,6 +93,9 @@ pub struct TermEnd {
     pub words: String,
     /// What the work ended with, as an exit code; none where it was ended, or has none.
     pub exit_code: Option<u8>,
+    /// How many processes of the work that ended by itself went on, and were ended; none where nobody has said
+    /// so, as older versions.
+    pub left: Option<usize>,
 }
 
 impl TermEnd {
@@ -98,6 +105,7 @@ impl TermEnd {
             led,
             words: words.into(),
             exit_code: None,
+            left: None,
         }
     }
 
@@ -110,24 +118,43 @@ impl TermEnd {
         }
     }
 
+    /// How many processes it left. It is kept beside an exit code alone.
+    #[must_use]
+    pub fn left(self, processes: Option<usize>) -> Self {
+        Self {
+            left: processes,
+            ..self
+        }
+    }
+
     /// As a record has it. What a version does not know is a word more for it, before the words for people.
     fn to_note(&self, token: FencingToken) -> Note {
+        let left = self.left.map_or(String::new(), |left| format!("{LEFT}{left} "));
         let code = self
             .exit_code
-            .map_or(String::new(), |code| format!("{EXIT}{code} "));
+            .map_or(String::new(), |code| format!("{EXIT}{code} {left}"));
         let words = self.words.chars().take(END_CHARACTERS_MAX);
         let words: String = words.map(|c| if c.is_control() { ' ' } else { c }).collect();
         note(format!("{token} ended {} {code}{words}", self.led.as_millis()))
     }
 
     fn of_note(led: &str, rest: &str) -> Option<Self> {
-        let end = Self::new(Duration::from_millis(led.parse().ok()?), rest);
-        let (first, words) = rest.split_once(' ').unwrap_or((rest, ""));
-        let code = first.strip_prefix(EXIT).and_then(|code| code.parse().ok());
-        Some(match code {
-            Some(code) => Self::new(end.led, words).exit_code(Some(code)),
-            None => end,
-        })
+        let led = Duration::from_millis(led.parse().ok()?);
+        let (code, rest) = number_behind(EXIT, rest);
+        let (left, words) = match code {
+            Some(_) => number_behind(LEFT, rest),
+            None => (None, rest),
+        };
+        Some(Self::new(led, words).exit_code(code).left(left))
+    }
+}
+
+/// The number in the first word, if that is one behind this; and what is left to read.
+fn number_behind<'a, Number: FromStr>(label: &str, text: &'a str) -> (Option<Number>, &'a str) {
+    let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
+    match first.strip_prefix(label).and_then(|number| number.parse().ok()) {
+        Some(number) => (Some(number), rest),
+        None => (None, text),
     }
 }
 

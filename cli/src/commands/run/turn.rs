@@ -152,7 +152,7 @@ impl Turn<'_> {
             unreachable!("supervision keeps nothing of a term once it is over");
         };
         let (name, token) = (leadership.name().clone(), leadership.token());
-        let (how, code) = told(supervised.as_ref().ok().map(|(ending, _)| ending));
+        let (how, code, left) = told(supervised.as_ref().ok().map(|(ending, _)| ending));
         let as_wished = matches!(
             supervised,
             Ok((
@@ -168,7 +168,9 @@ impl Turn<'_> {
             dismiss(work.take()).await;
             // At once: who asks meanwhile how the night went is not to be told that it goes on.
             let how = kept_in_words(*status, *left, linger);
-            let end = TermEnd::new(led, how).exit_code(Some(code_of(*status)));
+            let end = TermEnd::new(led, how)
+                .exit_code(Some(code_of(*status)))
+                .left(Some(*left));
             self.note_end(noted.take(), &end).await;
             self.lingers(&name, token, *status, linger);
             self.linger(&leadership, linger).await;
@@ -190,7 +192,7 @@ impl Turn<'_> {
             }
             span.end(&how, !as_wished);
         }
-        self.note_end(noted, &TermEnd::new(led, how).exit_code(code))
+        self.note_end(noted, &TermEnd::new(led, how).exit_code(code).left(left))
             .await;
         Ok(self.taken(ending, led, &name, token))
     }

@@ -23,6 +23,7 @@ mod fence_counting;
 mod fence_elsewhere;
 mod fence_files;
 mod fence_many;
+mod fence_refusals;
 mod flock;
 mod gc;
 mod health;

@@ -174,7 +174,7 @@ fn is_empty(variable: &OsStr) -> bool {
 }
 
 /// A variable that says something.
-fn variable(name: impl AsRef<OsStr>) -> Option<OsString> {
+pub(crate) fn variable(name: impl AsRef<OsStr>) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 

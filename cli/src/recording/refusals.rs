@@ -1,4 +1,4 @@
-//! What the fences beside the leases have refused, as their marks tell.
+//! What the fences of a lease have refused, as their marks tell.
 
 use crate::commands::fence::{FencePlace, Making, Opened, page};
 use crate::endpoint::Board;
@@ -8,7 +8,7 @@ use crate::place::Place;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::{Fence, Leases, ListedMark};
+use tenure::{Fence, ListedMark};
 use tokio::time::Instant;
 
 /// The gauge that is set.
@@ -30,10 +30,11 @@ const MARKS_MAX: usize = 100_000;
 /// Tells as a metric how many writes the fences of this lease have refused, for as long as this process
 /// lives.
 ///
-/// Where there are no marks beside the leases, or no right to look at them, nothing is told. Nor is a sum of
-/// some of them: where there are too many to be read, that is said.
+/// The marks are those that the work finds by itself: where its environment says, or beside the leases. Where
+/// there are none, or no right to look at them, nothing is told. Nor is a sum of some of them: where there are
+/// too many to be read, that is said.
 pub(crate) async fn tell_noted_refusals(place: Place, board: Arc<Board>, voice: Voice) {
-    let place = FencePlace::BesideLeases(place);
+    let place = FencePlace::of_work(place);
     let mut opened = None;
     let mut is_untold = false;
     loop {
@@ -79,8 +80,10 @@ enum Look {
 }
 
 async fn look(place: &FencePlace, opened: &mut Option<Opened>, board: &Board, read: &mut usize) -> Look {
-    if opened.is_none() {
-        *opened = place.open(Leases::Here, Making::Never).await.ok().flatten();
+    if opened.is_none() || place.is_looked_at_once() {
+        // Whoever claims meanwhile is kept out by none that only looks.
+        let fence = place.open(place.leases(None), Making::OnlyLooks).await;
+        *opened = fence.ok().flatten();
     }
     let Some(fence) = opened.as_ref() else {
         return Look::Failed;

@@ -1,7 +1,7 @@
 //! Where marks are, and what is opened there.
 
 use super::{leases, refusal};
-use crate::arguments::FencePlaceArguments;
+use crate::arguments::{FencePlaceArguments, variable};
 use crate::exit::{Code, Failure};
 use crate::place::{Credentials, Place};
 use std::path::Path;
@@ -46,6 +46,18 @@ impl FencePlace {
             Some(url) => Ok(Self::Given(url.to_owned())),
             None => Place::find(store).map(Self::BesideLeases),
         }
+    }
+
+    /// Where a command that is run finds them by itself: where its environment says, or in the store of its
+    /// leases.
+    pub(crate) fn of_work(leases: Place) -> Self {
+        let given = variable("TENURE_FENCE").and_then(|url| url.into_string().ok());
+        given.map_or(Self::BesideLeases(leases), Self::Given)
+    }
+
+    /// Whether a look at the marks is over when they are opened: what is told of them then is what was there.
+    pub(crate) fn is_looked_at_once(&self) -> bool {
+        matches!(self, Self::Given(url) if url.starts_with("file:"))
     }
 
     /// Opens the fence of [these leases](Self::leases); `None` where there are no marks and none are to be

@@ -1,5 +1,6 @@
 //! Which store, and how its URL may be passed on.
 
+use crate::arguments::is_empty;
 use crate::exit::{Code, Failure};
 use crate::output::clean;
 use std::path::{Path, PathBuf};
@@ -21,15 +22,17 @@ impl Place {
     /// The place that was given, or the default one.
     ///
     /// # Errors
-    /// None was given, and there is no default: no SQLite compiled in, or no home directory.
+    /// None was given, and there is no default: no SQLite compiled in, or no home directory. Nor is there one
+    /// where the variable is empty.
     pub(crate) fn find(given: Option<&str>) -> Result<Self, Failure> {
-        if let Some(url) = given.filter(|url| !url.is_empty()) {
+        if let Some(url) = given {
             if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.starts_with('/')) {
                 let directory = std::env::current_dir().unwrap_or_default();
                 is_utf8(&directory, &format!("sqlite:{path}"))?;
             }
             return Ok(Self::Given(url.to_owned()));
         }
+        refuse_if_empty("TENURE_STORE", "the store of this user on this host")?;
         if !cfg!(feature = "sqlite") {
             return Err(Failure::new(
                 Code::Configuration,
@@ -88,6 +91,21 @@ impl Place {
             },
         }
     }
+}
+
+/// Refuses a variable that is there and empty, where a place is to be found by it: a secret that was not filled
+/// in would stand for a store of this machine alone, on each of its hosts, and each would lead there.
+///
+/// # Errors
+/// It is there and empty.
+pub(crate) fn refuse_if_empty(variable: &str, default: &str) -> Result<(), Failure> {
+    if !is_empty(variable.as_ref()) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::Usage,
+        format!("{variable} is empty; set it, or unset it for {default}"),
+    ))
 }
 
 /// Whether a command that is run gets the store's password.

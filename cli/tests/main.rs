@@ -50,6 +50,7 @@ mod nested;
 mod nightly;
 mod not_started;
 mod output;
+mod places;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "postgres")]

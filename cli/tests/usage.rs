@@ -125,7 +125,8 @@ fn the_help_names_the_variable_of_each_option() {
     }
 }
 
-/// They are set for all that run on a host, and are nothing here. The help names them all.
+/// They are set for all that run on a host, and are nothing here. The help names them all. Those of places are
+/// the exception.
 #[test]
 fn empty_variables_say_nothing() {
     for (words, rest) in [
@@ -147,7 +148,8 @@ fn empty_variables_say_nothing() {
             assert!(named.iter().any(|named| named == variable), "{help}");
         }
         let mut command = sandbox.command(&[words, rest].concat());
-        for variable in named {
+        let names_a_place = |variable: &String| ["TENURE_STORE", "TENURE_FENCE"].contains(&variable.as_str());
+        for variable in named.iter().filter(|variable| !names_a_place(variable)) {
             command.env(variable, "");
         }
         let ended = ended(command);

@@ -155,7 +155,7 @@ fn own_label(given: Option<String>, matches: &ArgMatches) -> Option<String> {
 }
 
 /// What is understood. A variable that is empty says nothing: it may be set for all that run on a host, and
-/// be none here.
+/// be none here. (That of a place is refused where it would have to name one.)
 pub(crate) fn definitions() -> clap::Command {
     with_flowing_help(without_empty_variables(Cli::command()))
 }
@@ -169,7 +169,8 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
     command.mut_args(heed).mut_subcommands(without_empty_variables)
 }
 
-fn is_empty(variable: &OsStr) -> bool {
+/// Whether a variable is there and says nothing.
+pub(crate) fn is_empty(variable: &OsStr) -> bool {
     std::env::var_os(variable).is_some_and(|value| value.is_empty())
 }
 

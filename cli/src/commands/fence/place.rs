@@ -3,7 +3,7 @@
 use super::{leases, refusal};
 use crate::arguments::{FencePlaceArguments, variable};
 use crate::exit::{Code, Failure};
-use crate::place::{Credentials, Place};
+use crate::place::{Credentials, Place, refuse_if_empty};
 use std::path::Path;
 use tenure::contract::Fault;
 use tenure::{Fence, FenceError, FileSystemTrust, Leases, Watermark};
@@ -40,12 +40,14 @@ impl FencePlace {
     /// The place that was given, or the store of the leases.
     ///
     /// # Errors
-    /// As [`Place::find`].
+    /// As [`Place::find`]; and none was given, where the variable is empty.
     pub(crate) fn find(given: &FencePlaceArguments, store: Option<&str>) -> Result<Self, Failure> {
-        match given.fence.as_deref().filter(|url| !url.is_empty()) {
-            Some(url) => Ok(Self::Given(url.to_owned())),
-            None => Place::find(store).map(Self::BesideLeases),
+        if let Some(url) = &given.fence {
+            return Ok(Self::Given(url.clone()));
         }
+        // Marks beside the leases may protect nothing.
+        refuse_if_empty("TENURE_FENCE", "the marks beside the leases")?;
+        Place::find(store).map(Self::BesideLeases)
     }
 
     /// Where a command that is run finds them by itself: where its environment says, or in the store of its

@@ -26,6 +26,7 @@ impl Place {
     /// where the variable is empty.
     pub(crate) fn find(given: Option<&str>) -> Result<Self, Failure> {
         if let Some(url) = given {
+            refuse_blank_ends(url, "store")?;
             if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.starts_with('/')) {
                 let directory = std::env::current_dir().unwrap_or_default();
                 is_utf8(&directory, &format!("sqlite:{path}"))?;
@@ -91,6 +92,24 @@ impl Place {
             },
         }
     }
+}
+
+/// Refuses what an environment file or a secret keeps around a URL, as every store does: before anybody looks
+/// for a file of that name.
+///
+/// # Errors
+/// The URL begins or ends so.
+pub(crate) fn refuse_blank_ends(url: &str, of: &str) -> Result<(), Failure> {
+    let is_blank = |c: char| c.is_whitespace() || c.is_control();
+    if !url.starts_with(is_blank) && !url.ends_with(is_blank) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::Configuration,
+        format!(
+            "the {of}'s URL begins or ends with a blank or a line break; leave it out (in a name it is written as %20)"
+        ),
+    ))
 }
 
 /// Refuses a variable that is there and empty, where a place is to be found by it: a secret that was not filled

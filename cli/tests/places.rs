@@ -52,3 +52,31 @@ fn a_place_that_a_variable_leaves_empty_is_refused() {
         assert_eq!(ended.code, 0, "{words:?}: {ended:?}");
     }
 }
+
+/// As a file of variables keeps what stands behind a value, and a secret the end of a line. A look is refused,
+/// too: it would tell of a place where nobody leads.
+#[test]
+fn a_place_with_a_blank_at_an_end_is_refused() {
+    let sandbox = Sandbox::new("blank-place");
+    for blank in [" ", "\t", "\r", "\n"] {
+        let file = format!("{}{blank}", sandbox.store);
+        let etcd = format!("etcd://127.0.0.1:1/tenure{blank}");
+        for (words, variable, url) in [
+            (&["run", "job", "--", "touch", "ran"][..], STORE, &file),
+            (&["run", "job", "--", "touch", "ran"], STORE, &etcd),
+            (&["status"], STORE, &file),
+            (&["gc"], STORE, &file),
+            (&["fence", "show"], FENCE, &file),
+            (&["fence", "show"], FENCE, &etcd),
+        ] {
+            let mut command = sandbox.command(words);
+            command.env(variable, url);
+            let ended = ended(command);
+            assert_eq!(ended.code, 78, "{words:?} {url:?}: {ended:?}");
+            assert!(ended.stderr.contains("begins or ends with a blank"), "{ended:?}");
+        }
+    }
+    let files = sandbox.dir.path().read_dir().unwrap().flatten();
+    let files: Vec<_> = files.map(|file| file.file_name()).collect();
+    assert!(files.is_empty(), "{files:?}");
+}

@@ -127,14 +127,16 @@ impl Registry {
     /// Opens the store of a URL.
     ///
     /// # Errors
-    /// [`Fault::Invalid`] for a text that is no URL and for an unknown scheme (the message lists the known
-    /// ones); whatever the store says otherwise. Nothing was started. No message holds a password.
+    /// [`Fault::Invalid`] for a text that is no URL, for one that begins or ends with a blank or a line break,
+    /// and for an unknown scheme (the message lists the known ones); whatever the store says otherwise. Nothing
+    /// was started. No message holds a password.
     pub async fn open(&self, url: &str) -> Result<SharedStore, StoreError> {
         self.openers[self.known(url)?](url.to_owned()).await
     }
 
     /// The scheme of a URL, if it is a known one.
     fn known<'a>(&self, url: &'a str) -> Result<&'a str, StoreError> {
+        refuse_blank_ends(url)?;
         let message = match url.split_once(':') {
             Some((scheme, _)) if self.openers.contains_key(scheme) => return Ok(scheme),
             Some((scheme, rest)) if is_surely_a_scheme(scheme, rest) => format!(
@@ -159,6 +161,17 @@ impl Registry {
     pub async fn connect(url: &str) -> Result<SharedStore, StoreError> {
         Self::compiled_in().open(url).await
     }
+}
+
+/// Refuses what stands around a URL, as a file of variables or a secret keeps it: some stores would take it for
+/// a part of a name, and so be another store than that of the same URL without it.
+fn refuse_blank_ends(url: &str) -> Result<(), StoreError> {
+    let is_blank = |c: char| c.is_whitespace() || c.is_control();
+    if !url.starts_with(is_blank) && !url.ends_with(is_blank) {
+        return Ok(());
+    }
+    let message = "the store URL begins or ends with a blank or a line break; leave it out (in a name it is written as %20)";
+    Err(StoreError::not_applied(Fault::Invalid, message))
 }
 
 /// The way to a store of Tenure's that was left out of the build.

@@ -66,6 +66,45 @@ async fn a_text_that_is_no_url_is_refused_with_an_example() {
     assert!(error.message.contains("sqlite:/"), "{error}");
 }
 
+/// As a file of variables keeps what stands behind a value, and a secret the end of a line.
+#[tokio::test]
+async fn a_url_with_a_blank_at_an_end_is_refused_by_every_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite = format!("sqlite:{}/leases.db", folder.path().display());
+    for url in [
+        &sqlite,
+        "mongodb://h/app",
+        "redis://h/0?prefix=jobs:",
+        "postgres://h/app",
+        "mysql://h/app",
+        "etcd://h/tenure",
+        "nats://h/app",
+    ] {
+        for blank in [" ", "\t", "\r", "\n", "\r\n", "\u{a0}", "\0"] {
+            for url in [format!("{url}{blank}"), format!("{blank}{url}")] {
+                let Err(error) = Registry::connect(&url).await else {
+                    panic!("{url:?}")
+                };
+                let purge = Registry::connect_to_purge(&url).await;
+                assert_eq!(
+                    purge.err().map(|error| error.fault),
+                    Some(Fault::Invalid),
+                    "{url:?}"
+                );
+                assert_eq!(error.fault, Fault::Invalid, "{url:?}");
+                assert!(
+                    error.message.contains("begins or ends with a blank"),
+                    "{url:?}: {error}"
+                );
+            }
+        }
+    }
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    // A file of such a name is still reached.
+    Registry::connect(&format!("{sqlite}%20")).await.unwrap();
+    assert!(folder.path().join("leases.db ").exists());
+}
+
 #[tokio::test]
 async fn no_message_shows_what_may_be_a_password() {
     for url in [

@@ -3,7 +3,7 @@
 use super::{leases, refusal};
 use crate::arguments::{FencePlaceArguments, variable};
 use crate::exit::{Code, Failure};
-use crate::place::{Credentials, Place, refuse_if_empty};
+use crate::place::{Credentials, Place, refuse_blank_ends, refuse_if_empty};
 use std::path::Path;
 use tenure::contract::Fault;
 use tenure::{Fence, FenceError, FileSystemTrust, Leases, Watermark};
@@ -43,6 +43,7 @@ impl FencePlace {
     /// As [`Place::find`]; and none was given, where the variable is empty.
     pub(crate) fn find(given: &FencePlaceArguments, store: Option<&str>) -> Result<Self, Failure> {
         if let Some(url) = &given.fence {
+            refuse_blank_ends(url, "fence")?;
             return Ok(Self::Given(url.clone()));
         }
         // Marks beside the leases may protect nothing.

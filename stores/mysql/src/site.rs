@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Durability, Fault, StoreError, WatchSource};
 pub(crate) use tenure_remote::lease_subject as subject;
-use tenure_remote::{Deed, WatchPlaces};
+use tenure_remote::{ClaimTurns, Deed, WatchPlaces};
 
 /// Connections for everything but renewals, and as many for claims: one that waits for a row or for the disk
 /// holds up nothing but itself.
@@ -39,6 +39,8 @@ pub(crate) struct Site {
     pub(crate) requests: Lanes,
     /// For what raises marks: a claim waits for transactions of users, for seconds.
     pub(crate) claims: Lanes,
+    /// One for each of those.
+    pub(crate) claim_turns: ClaimTurns,
     /// Places for watches.
     pub(crate) watches: WatchPlaces,
     pub(crate) durability: Durability,
@@ -56,6 +58,7 @@ impl Site {
             renewals: Lanes::new(RENEWAL_LANES, Sessions::Plain),
             requests: Lanes::new(REQUEST_LANES, Sessions::WithShortWay),
             claims: Lanes::new(REQUEST_LANES, Sessions::Plain),
+            claim_turns: ClaimTurns::new(REQUEST_LANES),
             watches: WatchPlaces::new(WATCHES_MAX),
             durability: Durability::Safe,
             unsettled: Unsettled::default(),

@@ -12,6 +12,7 @@ use crate::watch::Listener;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Certainty, Durability, Fault, StoreError, WatchSource};
+use tenure_remote::ClaimTurns;
 pub(crate) use tenure_remote::lease_subject as subject;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -29,6 +30,8 @@ pub(crate) struct Site {
     pub(crate) requests: [Lane; LANES],
     /// For what raises marks: a claim waits for transactions of users, for seconds.
     pub(crate) claims: [Lane; LANES],
+    /// One for each of those.
+    pub(crate) claim_turns: ClaimTurns,
     pub(crate) listener: Shared<Arc<Listener>>,
     pub(crate) unannounced: Unannounced,
     pub(crate) watch: WatchSource,
@@ -56,6 +59,7 @@ impl Site {
             renewals: Lane::default(),
             requests: Default::default(),
             claims: Default::default(),
+            claim_turns: ClaimTurns::new(LANES),
             listener: Shared::default(),
             unannounced: Unannounced::default(),
             watch: WatchSource::Absent,

@@ -10,6 +10,7 @@
 //! - [`TlsFiles`], [`read_certificates`], [`begin_of_file`], [`RenewedFiles`]: the files that a URL names, as
 //!   those for TLS.
 //! - [`url`]: what their URLs have in common.
+//! - [`ClaimTurns`]: claims that wait for each other.
 //! - [`TriedInVain`]: what those who stand in line learn of who was before them.
 //! - [`Deed`], [`timed_out`], [`none_lets_in`], [`TlsWords`], [`line()`]: errors as the contract wants them.
 //!
@@ -29,6 +30,7 @@ pub mod shown;
 mod store;
 mod thread;
 mod tls_files;
+mod turns;
 pub mod url;
 mod watch;
 
@@ -42,6 +44,7 @@ pub use renewed_files::RenewedFiles;
 pub use store::{Remote, Requests};
 pub use thread::{OwnThread, Running, System};
 pub use tls_files::{TlsFiles, TlsParts, read_certificates};
+pub use turns::ClaimTurns;
 pub use watch::{ReadWatch, Told, WatchPlaces};
 
 #[doc(hidden)]

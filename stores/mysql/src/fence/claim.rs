@@ -73,6 +73,7 @@ impl Site {
                 ],
             ),
         );
+        let _turn = self.claim_turns.begin(&subject, self.place()).await?;
         let rows = self.raise(&subject, &statement).await;
         let rows = rows.map_err(|mut error| {
             if error.fault == Fault::Busy {
@@ -105,7 +106,7 @@ impl Site {
         })
     }
 
-    /// What raises a mark, and may wait for that: on connections of its own.
+    /// What raises a mark, and may wait for that: on connections of its own, whose turn it is.
     async fn raise(&self, subject: &str, statement: &str) -> Result<Vec<Row>, StoreError> {
         self.ask_on(&self.claims, Deed::Write, subject, statement).await
     }
@@ -134,6 +135,7 @@ impl Site {
                 ],
             ),
         );
+        let _turn = self.claim_turns.begin(&subject, self.place()).await?;
         let rows = self.raise(&subject, &statement).await?;
         let row = rows.first().ok_or_else(|| self.without_verdict(&subject))?;
         if is_null(row, 0) {

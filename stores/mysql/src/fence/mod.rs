@@ -136,7 +136,8 @@ impl Fence for MysqlFence {
     /// its way to the disk, where it is with the next commit of the server: so with whatever is written
     /// behind it.
     ///
-    /// Waits for transactions that have entered, 3 s or, by MySQL, 4 s at most. A refusal takes no lock.
+    /// Waits for transactions that have entered, 3 s or, by MySQL, 4 s at most, and before that, where six
+    /// claims by this fence are under way, 5 s for its turn. A refusal takes no lock.
     fn claim<'a>(
         &'a self,
         resource: &'a ResourceName,

@@ -78,6 +78,7 @@ impl Site {
             (&lease, Type::TEXT),
             (&token, Type::INT8),
         ];
+        let _turn = self.claim_turns.begin(&subject, &self.place).await?;
         let rows = self.raise(&subject, &statement, &parameters).await;
         let rows = rows.map_err(|mut error| {
             if error.fault == Fault::Busy {
@@ -114,7 +115,7 @@ impl Site {
         })
     }
 
-    /// What raises a mark, and may wait for that: on connections of its own.
+    /// What raises a mark, and may wait for that: on connections of its own, whose turn it is.
     async fn raise(
         &self,
         subject: &str,
@@ -147,6 +148,7 @@ impl Site {
             (&above, Type::INT8),
             (&lease, Type::TEXT),
         ];
+        let _turn = self.claim_turns.begin(&subject, &self.place).await?;
         let rows = self.raise(&subject, &statement, &parameters).await?;
         let raised = rows.first().and_then(|row| row.try_get::<_, Option<i64>>(0).ok());
         if raised.ok_or_else(|| self.without_verdict(&subject))?.is_none() {

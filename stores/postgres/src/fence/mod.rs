@@ -137,8 +137,8 @@ impl fmt::Debug for PostgresFence {
 }
 
 impl Fence for PostgresFence {
-    /// Durable before it returns. Waits for transactions that have entered, 4 s at most. A refusal takes no
-    /// lock.
+    /// Durable before it returns. Waits for transactions that have entered, 4 s at most, and before that, where
+    /// four claims by this fence are under way, 5 s for its turn. A refusal takes no lock.
     fn claim<'a>(
         &'a self,
         resource: &'a ResourceName,

@@ -112,6 +112,13 @@ impl Failure {
         }
     }
 
+    /// Whether making the same claim again is useless: [`FenceError::ends_a_claim`](tenure::FenceError), by
+    /// the code.
+    pub(crate) fn ends_a_claim(&self) -> bool {
+        let passing = [Code::Unavailable, Code::Full, Code::Internal];
+        !passing.map(Code::number).contains(&self.code)
+    }
+
     /// The same, said of a lease.
     pub(crate) fn of_lease(self, name: &str) -> Self {
         if self.message.contains(&format!("lease \"{name}\"")) {
@@ -179,6 +186,38 @@ impl From<CampaignError> for Failure {
         match error {
             CampaignError::Store(error) => error.into(),
             _ => Self::new(Code::Internal, error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Failure;
+    use tenure::contract::Fault;
+    use tenure::{FenceError, StoreError};
+
+    const FAULTS: [Fault; 12] = [
+        Fault::Unreachable,
+        Fault::TimedOut,
+        Fault::Busy,
+        Fault::Full,
+        Fault::AnotherStore,
+        Fault::Unauthenticated,
+        Fault::Forbidden,
+        Fault::ReadOnly,
+        Fault::Unreadable,
+        Fault::Unsupported,
+        Fault::Invalid,
+        Fault::Internal,
+    ];
+
+    #[test]
+    fn what_ends_a_claim_is_one_rule() {
+        for fault in FAULTS {
+            let error = StoreError::not_applied(fault, "fence \"ledger\"");
+            let of_the_command = Failure::from(error.clone()).ends_a_claim();
+            let of_a_term = FenceError::Store(error).ends_a_claim();
+            assert_eq!(of_the_command, of_a_term, "{fault:?}");
         }
     }
 }

@@ -1,35 +1,87 @@
 //! Claiming a fence for a term in somebody's hands.
 
+use crate::clock::now;
 use crate::held::HeldTerm;
 use crate::sync::{select, sleep};
 use std::time::Duration;
-use tenure_core::{Authority, Claimed, Fault, Fence, FenceError, ResourceName, Term};
+use tenure_core::{Claimed, Fence, FenceError, Moment, ResourceName, Term};
 
-/// How long after a claim that was kept waiting in vain the next one is made. The fence has waited for
-/// seconds by itself.
-const CLAIM_AGAIN_AFTER: Duration = Duration::from_millis(250);
+/// How long after a claim that was in vain the next one is made, at first. Most fences have waited for
+/// seconds by themselves.
+const CLAIM_AGAIN_AFTER_FIRST: Duration = Duration::from_millis(250);
 
-/// Claims, and again for as long as the term may act where something of an earlier one keeps the mark: the
-/// transaction of a leader that died in it is open until the server hears of that.
+/// How long in the end: each try keeps a connection of the fence for seconds, and others claim by it, too.
+const CLAIM_AGAIN_AFTER_MAX: Duration = Duration::from_secs(2);
+
+/// How often a claim that goes on waiting is told of: its leader leads, and does not work.
+const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(60);
+
+/// Claims, and again until the term is to end unless that is useless: the transaction of a leader that died
+/// in it keeps the mark until the server hears of that, and a fence that fails over answers later.
 pub(crate) async fn claim(
     held: &HeldTerm,
     fence: &dyn Fence,
     resource: &ResourceName,
 ) -> Result<Claimed, FenceError> {
     let term = Term::new(held.name().clone(), held.token());
+    let mut waits = match fence.claim(resource, &term).await {
+        Err(error) if !error.ends_a_claim() => Waits::new(&term, resource, error),
+        decided => return decided,
+    };
     loop {
-        let refused = match fence.claim(resource, &term).await {
-            Err(FenceError::Store(error)) if error.fault == Fault::Busy => error,
-            decided => return decided,
+        let again = async {
+            sleep(waits.pause()).await;
+            fence.claim(resource, &term).await
         };
-        tracing::info!(target: "tenure", lease = %term.lease, token = term.token.number(), %resource, error = %refused, "Claim waits");
-        select! {
+        let decided = select! {
             biased;
-            () = held.over() => {}
-            () = sleep(CLAIM_AGAIN_AFTER) => {}
+            () = held.ending() => None,
+            decided = again => Some(decided),
+        };
+        match decided {
+            Some(Err(error)) if !error.ends_a_claim() => waits.goes_on(error),
+            Some(decided) => return decided,
+            None => return Err(waits.latest),
         }
-        if held.term().authority() == Authority::None {
-            return Err(FenceError::Store(refused));
+    }
+}
+
+/// A claim that waits, and whom it has told.
+struct Waits<'a> {
+    term: &'a Term,
+    resource: &'a ResourceName,
+    latest: FenceError,
+    tries: u32,
+    told: Moment,
+}
+
+impl<'a> Waits<'a> {
+    fn new(term: &'a Term, resource: &'a ResourceName, error: FenceError) -> Self {
+        let (lease, token) = (&term.lease, term.token.number());
+        tracing::info!(target: "tenure", %lease, token, %resource, %error, "Claim waits");
+        Self {
+            term,
+            resource,
+            latest: error,
+            tries: 0,
+            told: now(),
         }
+    }
+
+    fn pause(&self) -> Duration {
+        let longer = CLAIM_AGAIN_AFTER_FIRST.saturating_mul(2_u32.saturating_pow(self.tries));
+        longer.min(CLAIM_AGAIN_AFTER_MAX)
+    }
+
+    fn goes_on(&mut self, error: FenceError) {
+        self.tries = self.tries.saturating_add(1);
+        self.latest = error;
+        if now().since(self.told) < TOLD_AGAIN_AFTER {
+            return;
+        }
+        self.told = now();
+        let (lease, token) = (&self.term.lease, self.term.token.number());
+        let (resource, error) = (self.resource, &self.latest);
+        tracing::warn!(target: "tenure", %lease, token, %resource, %error, "Claim waits still");
     }
 }

@@ -136,6 +136,20 @@ impl HeldTerm {
         }
     }
 
+    /// Returns when no new work is to begin: the term is ending, or over.
+    pub(crate) async fn ending(&self) {
+        let mut phase = self.term.phases();
+        let timer = BootTimer::new();
+        loop {
+            phase.borrow_and_update();
+            let until = self.term.until();
+            if matches!(self.term.authority(), Authority::Ending { .. } | Authority::None) {
+                return;
+            }
+            changed_or(&mut phase, timer.wait_until(until)).await;
+        }
+    }
+
     /// Says something about this term to the driver. One that is gone holds nothing any more.
     pub(crate) fn tell(&self, message: Message) {
         let _ = self.driver.tell(message);

@@ -1,72 +1,225 @@
 //! Claims that a transaction of an earlier term keeps waiting: its leader died in it, and the server has not
 //! heard of that.
 use crate::harness::{Site, soon};
+use std::sync::Arc;
 use std::time::Duration;
-use tenure::contract::Release;
+use tenure::contract::{Ask, Asked, Release};
+use tenure::mongodb::MongoFence;
+use tenure::mongodb::mongodb::{Client as MongoClient, ClientSession, bson::doc};
+use tenure::mysql::mysql_async::{Conn, Opts, prelude::Queryable as _};
+use tenure::mysql::{MysqlFence, MysqlStore};
 use tenure::postgres::tokio_postgres::{Client, NoTls};
 use tenure::postgres::{PostgresFence, PostgresStore};
 use tenure::{
-    Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, Leases, ResourceName, Term, Timing, Ttl,
+    Authority, Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, Leases, ResourceName, Term,
+    Timing, Ttl,
 };
-use tenure_testkit::Postgres;
+use tenure_testkit::{Mariadb, Postgres, ReplicaSet};
+
+/// More than any fence has connections for claims, twice.
+const RESOURCES: usize = 13;
 
 fn ledger() -> ResourceName {
     ResourceName::new("ledger").unwrap()
 }
 
-async fn client() -> Client {
-    let (client, connection) =
-        tenure::postgres::tokio_postgres::connect(&Postgres::shared().await.uri(), NoTls)
-            .await
-            .unwrap();
-    tokio::spawn(connection);
-    client
+fn ledgers() -> Vec<ResourceName> {
+    let numbered = |number| ResourceName::new(format!("ledger-{number}")).unwrap();
+    (0..RESOURCES).map(numbered).collect()
 }
 
-/// The fence in a schema of its own, and its mark claimed by a term that has entered a transaction which
-/// nobody ends.
-async fn left_open(schema: &str, client: &mut Client, old: &Term) -> PostgresFence {
-    let url = format!("{}?schema={schema}", Postgres::shared().await.uri());
+/// What a dead leader has left open, at its server.
+enum Open {
+    Postgres(Client),
+    Mysql(Conn),
+    Mongo(Box<ClientSession>),
+}
+
+impl Open {
+    async fn roll_back(self) {
+        match self {
+            Self::Postgres(client) => client.batch_execute("ROLLBACK").await.unwrap(),
+            Self::Mysql(mut client) => client.query_drop("ROLLBACK").await.unwrap(),
+            Self::Mongo(mut session) => session.abort_transaction().await.unwrap(),
+        }
+    }
+}
+
+/// A fence whose marks are claimed by a term that has entered a transaction which nobody ends.
+struct LeftOpen {
+    fence: Arc<dyn Fence>,
+    open: Open,
+}
+
+/// In a schema of its own.
+async fn in_postgres(schema: &str, resources: &[ResourceName], old: &Term) -> LeftOpen {
+    let server = Postgres::shared().await.uri();
+    let url = format!("{server}?schema={schema}");
     PostgresStore::init(&url).await.unwrap();
     let fence = PostgresFence::connect(&url, Leases::Elsewhere).await.unwrap();
-    fence.claim(&ledger(), old).await.unwrap();
+    let connecting = tenure::postgres::tokio_postgres::connect(&server, NoTls);
+    let (client, connection) = connecting.await.unwrap();
+    tokio::spawn(connection);
     client.batch_execute("BEGIN").await.unwrap();
     let entering = format!("SELECT {schema}.enter($1, $2, $3)");
-    client
-        .execute(&entering, &[&"ledger", &old.lease.as_str(), &old.token.signed()])
-        .await
-        .unwrap();
-    fence
+    for resource in resources {
+        fence.claim(resource, old).await.unwrap();
+        let (lease, token) = (old.lease.as_str(), old.token.signed());
+        client
+            .execute(&entering, &[&resource.as_str(), &lease, &token])
+            .await
+            .unwrap();
+    }
+    LeftOpen {
+        fence: Arc::new(fence),
+        open: Open::Postgres(client),
+    }
+}
+
+/// In a database of its own.
+async fn in_mariadb(database: &str, resources: &[ResourceName], old: &Term) -> LeftOpen {
+    let server = Mariadb::shared().await;
+    let create = format!("CREATE DATABASE {database}");
+    server.execute(&create).await.unwrap();
+    let url = server.uri_of(database);
+    MysqlStore::init(&url).await.unwrap();
+    let fence = MysqlFence::connect(&url, Leases::Elsewhere).await.unwrap();
+    let mut client = Conn::new(Opts::from_url(&url).unwrap()).await.unwrap();
+    for resource in resources {
+        fence.claim(resource, old).await.unwrap();
+    }
+    client.query_drop("START TRANSACTION").await.unwrap();
+    for resource in resources {
+        let (lease, token) = (old.lease.as_str(), old.token.signed());
+        let entering = format!("CALL tenure_enter_1('{resource}', '{lease}', {token})");
+        client.query_drop(entering).await.unwrap();
+    }
+    LeftOpen {
+        fence: Arc::new(fence),
+        open: Open::Mysql(client),
+    }
+}
+
+/// In a database of its own.
+async fn in_mongodb(database: &str, resources: &[ResourceName], old: &Term) -> LeftOpen {
+    let set = ReplicaSet::shared().await.uri();
+    let client = MongoClient::with_uri_str(set).await.unwrap();
+    let database = client.database(database);
+    let fence = MongoFence::new(&database, Leases::Elsewhere);
+    for resource in resources {
+        fence.claim(resource, old).await.unwrap();
+    }
+    let mut session = client.start_session().await.unwrap();
+    session.start_transaction().await.unwrap();
+    for resource in resources {
+        fence.enter(&mut session, resource, old).await.unwrap();
+    }
+    let accounts = database.collection("account");
+    let written = accounts.insert_one(doc! { "_id": 1 }).session(&mut session);
+    written.await.unwrap();
+    LeftOpen {
+        fence: Arc::new(fence),
+        open: Open::Mongo(Box::new(session)),
+    }
 }
 
 fn is_kept_waiting(claimed: &Result<Claimed, FenceError>) -> bool {
-    matches!(claimed, Err(FenceError::Store(error)) if error.fault == Fault::Busy)
+    claimed.as_ref().is_err_and(|error| !error.ends_a_claim())
 }
 
+fn by_an_earlier(leadership: &tenure::Leadership) -> Term {
+    Term::new(leadership.name().clone(), FencingToken::new(1).unwrap())
+}
+
+/// Each fence says in words of its own that it is kept waiting.
 #[tokio::test]
 async fn leader_claims_when_the_transaction_of_a_dead_one_is_over_at_last() {
     let site = Site::new();
     let leader = site.election("leader");
-    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
-    let mut client = client().await;
-    let old = Term::new(leadership.name().clone(), FencingToken::new(1).unwrap());
-    let fence = &left_open("claim_waits", &mut client, &old).await;
-    let ledger = &ledger();
-    let claiming = leadership.claim(fence, ledger);
-    let ending = async {
-        // Begun later, so that the leader's own was refused before.
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let refused = fence.claim(ledger, &leadership.term()).await;
-        assert!(is_kept_waiting(&refused), "{refused:?}");
-        client.batch_execute("ROLLBACK").await.unwrap();
+    let leadership = &soon("the campaign", leader.campaign()).await.unwrap();
+    let (old, ledger) = (&by_an_earlier(leadership), &ledger());
+    let in_turn = async |left: LeftOpen| {
+        let LeftOpen { fence, open } = left;
+        let claiming = leadership.claim(fence.as_ref(), ledger);
+        let ending = async {
+            // Begun later, so that the leader's own was refused before.
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let refused = fence.claim(ledger, &leadership.term()).await;
+            assert!(is_kept_waiting(&refused), "{refused:?}");
+            open.roll_back().await;
+        };
+        let (claimed, ()) = soon("the claim", async { tokio::join!(claiming, ending) }).await;
+        claimed
     };
-    let (claimed, ()) = soon("the claim", async { tokio::join!(claiming, ending) }).await;
-    assert_eq!(
-        claimed,
-        Ok(Claimed::Raised {
-            from: Some(old.token)
-        })
-    );
+    let one = std::slice::from_ref(ledger);
+    let raised = Ok(Claimed::Raised {
+        from: Some(old.token),
+    });
+    let claimed = in_turn(in_postgres("claim_waits", one, old).await).await;
+    assert_eq!(claimed, raised, "PostgreSQL");
+    let claimed = in_turn(in_mariadb("claim_waits", one, old).await).await;
+    assert_eq!(claimed, raised, "MariaDB");
+    // The first try has raised the mark, and waits for what has entered beside it.
+    let claimed = in_turn(in_mongodb("claim_waits", one, old).await).await;
+    assert_eq!(claimed, Ok(Claimed::Already), "MongoDB");
+}
+
+/// A host that is lost may have left a transaction that has entered many. Their claims wait for each other,
+/// too: a fence has few connections for them.
+#[tokio::test]
+async fn claims_of_many_resources_wait_for_the_transaction_of_a_dead_one() {
+    let site = Site::new();
+    let leader = site.election("leader");
+    let leadership = &soon("the campaign", leader.campaign()).await.unwrap();
+    let (old, ledgers) = (&by_an_earlier(leadership), &ledgers());
+    let (last, others) = ledgers.split_last().unwrap();
+    let all_wait = async |left: LeftOpen| {
+        let LeftOpen { fence, open } = left;
+        let claims = others
+            .iter()
+            .map(|resource| leadership.claim(fence.as_ref(), resource));
+        let ending = async {
+            let crowded = fence.claim(last, &leadership.term()).await;
+            open.roll_back().await;
+            crowded
+        };
+        let all = soon("the claims", async { tokio::join!(all_of(claims), ending) });
+        let (claimed, crowded) = all.await;
+        let raised = Ok(Claimed::Raised {
+            from: Some(old.token),
+        });
+        assert!(claimed.iter().all(|claimed| *claimed == raised), "{claimed:?}");
+        let Err(FenceError::Store(crowded)) = crowded else {
+            panic!("it was kept by the transaction: {crowded:?}");
+        };
+        assert_eq!(crowded.fault, Fault::Busy, "{crowded}");
+        assert!(crowded.message.contains("other claims"), "{crowded}");
+    };
+    let left = in_postgres("claims_wait", ledgers, old).await;
+    all_wait(left).await;
+    let left = in_mariadb("claims_wait", ledgers, old).await;
+    all_wait(left).await;
+}
+
+/// Side by side, on this task.
+async fn all_of<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut waiting: Vec<_> = futures.map(Box::pin).collect();
+    let mut ended: Vec<Option<T>> = waiting.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        for (place, future) in ended.iter_mut().zip(&mut waiting) {
+            if place.is_none()
+                && let std::task::Poll::Ready(outcome) = future.as_mut().poll(context)
+            {
+                *place = Some(outcome);
+            }
+        }
+        match ended.iter().all(Option::is_some) {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        }
+    })
+    .await;
+    ended.into_iter().flatten().collect()
 }
 
 #[tokio::test]
@@ -75,12 +228,10 @@ async fn claim_that_waits_ends_with_its_term() {
     // One that is renewed soon, and then heard to be over.
     let leader = Site::election_of(site.store(), "leader", Timing::of(Ttl::from_secs(6).unwrap()));
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
-    let mut client = client().await;
-    let old = Term::new(leadership.name().clone(), FencingToken::new(1).unwrap());
-    let fence = &left_open("claim_ends", &mut client, &old).await;
+    let (old, ledger) = (by_an_earlier(&leadership), &ledger());
+    let left = in_postgres("claim_ends", std::slice::from_ref(ledger), &old).await;
     let operator = site.store();
-    let ledger = &ledger();
-    let claiming = leadership.claim(fence, ledger);
+    let claiming = leadership.claim(left.fence.as_ref(), ledger);
     let ending = async {
         let name = LeaseName::new(leadership.name().as_str()).unwrap();
         let lease = operator.get(&name).await.unwrap().unwrap();
@@ -94,5 +245,45 @@ async fn claim_that_waits_ends_with_its_term() {
     };
     let (claimed, ()) = soon("the claim's end", async { tokio::join!(claiming, ending) }).await;
     assert!(is_kept_waiting(&claimed), "{claimed:?}");
-    client.batch_execute("ROLLBACK").await.unwrap();
+    left.open.roll_back().await;
+}
+
+/// It begins nothing new.
+#[tokio::test]
+async fn claim_that_waits_ends_with_the_wish_to_step_down() {
+    let site = Site::new();
+    let leader = Site::election_of(site.store(), "leader", Timing::of(Ttl::from_secs(6).unwrap()));
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let (old, ledger) = (by_an_earlier(&leadership), &ledger());
+    let left = in_postgres("claim_steps_down", std::slice::from_ref(ledger), &old).await;
+    let operator = site.store();
+    let claiming = leadership.claim(left.fence.as_ref(), ledger);
+    let ending = async {
+        let (name, token) = (leadership.name().clone(), leadership.token());
+        assert_eq!(operator.ask(&Ask { name, token }).await.unwrap(), Asked::Noted);
+    };
+    let (claimed, ()) = soon("the claim's end", async { tokio::join!(claiming, ending) }).await;
+    assert!(is_kept_waiting(&claimed), "{claimed:?}");
+    let authority = leadership.authority();
+    assert!(matches!(authority, Authority::Ending { .. }), "{authority:?}");
+    left.open.roll_back().await;
+}
+
+/// Somebody's table of that name: a person must act, and learns it at once.
+#[tokio::test]
+async fn claim_that_only_a_person_can_help_does_not_wait() {
+    let site = Site::new();
+    let leader = site.election("leader");
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let set = ReplicaSet::shared().await.uri();
+    let client = MongoClient::with_uri_str(set).await.unwrap();
+    let database = client.database("claim_of_no_mark");
+    let strange = doc! { "_id": "ledger", "token": "a text" };
+    database.collection("fences").insert_one(strange).await.unwrap();
+    let fence = MongoFence::new(&database, Leases::Elsewhere);
+    let refused = soon("the refusal", leadership.claim(&fence, &ledger())).await;
+    let Err(FenceError::Store(error)) = refused else {
+        panic!("it is no mark: {refused:?}");
+    };
+    assert_eq!(error.fault, Fault::Unreadable, "{error}");
 }

@@ -11,7 +11,7 @@ mod asking;
     feature = "redis"
 ))]
 mod believed;
-#[cfg(feature = "postgres")]
+#[cfg(all(feature = "mongodb", feature = "mysql", feature = "postgres"))]
 mod claims_that_wait;
 mod crate_docs;
 mod election;

@@ -94,6 +94,22 @@ impl FenceError {
         }
     }
 
+    /// Whether making the same claim again is useless: the fence has refused it, or its store has a fault that
+    /// only a person can mend, as far as it tells
+    /// ([`Fault::is_misconfiguration`](crate::Fault::is_misconfiguration)). Anything else passes: an open
+    /// transaction, a fail-over, a disk that is full.
+    ///
+    /// A campaign waits for more ([`Fault::is_final`](crate::Fault::is_final)): a login that is refused for a
+    /// moment, a record that its holder puts right. But who claims holds the lease, and keeps everybody else
+    /// from the work meanwhile.
+    #[must_use]
+    pub fn ends_a_claim(&self) -> bool {
+        match self {
+            Self::Stale { .. } | Self::Unclaimed { .. } | Self::Foreign { .. } | Self::Future { .. } => true,
+            Self::Store(error) => error.fault.is_misconfiguration(),
+        }
+    }
+
     /// What was refused, and its token; `None` if the fence's store failed instead, and nothing was decided.
     #[must_use]
     pub fn refused(&self) -> Option<(&ResourceName, FencingToken)> {

@@ -137,14 +137,15 @@ impl Leadership {
 
     /// Claims `resource` for this term in its fence: before the term first reads what it will change.
     ///
-    /// It waits for as long as this term may act where a transaction of an earlier term keeps the mark
-    /// ([`Fault::Busy`](crate::Fault::Busy)), and logs that: one that a leader has died in is open until the
-    /// server hears of it (on PostgreSQL `idle_in_transaction_session_timeout` bounds that).
-    /// `tokio::time::timeout` is the way to wait for less.
+    /// It claims again until this term is to end, by a wish to step down or by itself, unless that is useless
+    /// ([`FenceError::ends_a_claim`]), and logs that: a transaction that a leader has died in keeps the mark
+    /// until the server hears of it (on PostgreSQL `idle_in_transaction_session_timeout` bounds that), and a
+    /// fence may be away. `tokio::time::timeout` is the way to wait for less. It waits for the caller's own
+    /// open transaction, too: claim before the first one begins.
     ///
     /// # Errors
     /// [`FenceError::Stale`]: a later term has claimed it, and this one is over, whatever it believes. Else
-    /// as [`Fence::claim`].
+    /// as [`Fence::claim`]; where the term was to end before the claim came through, what kept it last.
     pub async fn claim(&self, fence: &dyn Fence, resource: &ResourceName) -> Result<Claimed, FenceError> {
         claim(&self.0, fence, resource).await
     }

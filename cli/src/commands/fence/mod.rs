@@ -104,7 +104,7 @@ async fn claim_once(
 /// themselves.
 const CLAIM_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Claims, and again for so long where it is kept out, or nobody answers.
+/// Claims, and again for so long unless that is useless.
 async fn patiently(
     claim: impl AsyncFn() -> Result<Claimed, Failure>,
     resource: &ResourceName,
@@ -115,7 +115,7 @@ async fn patiently(
     let mut is_told = false;
     loop {
         let failure = match claim().await {
-            Err(failure) if failure.code == Code::Unavailable.number() => failure,
+            Err(failure) if !failure.ends_a_claim() => failure,
             decided => return decided,
         };
         if began.elapsed() + CLAIM_AGAIN_AFTER > wait {

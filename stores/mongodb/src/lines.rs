@@ -6,7 +6,7 @@
 //!
 //! A login that is refused has the driver close every connection of its client, also those that were let in
 //! before, and any request may need one more connection. So renewals have a client of their own, where no
-//! other request does.
+//! other request does but what gives one lease back, and that when no renewal is under way there.
 
 use crate::heard::Heard;
 use crate::site::{Site, Topology};
@@ -15,14 +15,22 @@ use mongodb::options::ClientOptions;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::time::timeout;
 
 /// A client serves so long at least: a server that lets each one in and then knows nobody is not dialled
 /// without end.
 const CLIENT_SERVES_LEAST: Duration = Duration::from_secs(1);
 
+/// How long a renewal waits for a release that is under way by its client; most take a round trip. One whose
+/// record somebody keeps locked must not cost the term.
+const RELEASE_WAIT_MAX: Duration = Duration::from_millis(250);
+
 /// What a store's requests go by.
 pub(crate) struct Lines {
     opened: Arc<Site>,
+    /// Of the renewals' client: any number of them go by it side by side, or one release alone.
+    turn: RwLock<()>,
     /// `None` where a client was given: all goes by that.
     own: Option<Own>,
     /// Whether somebody dials for the renewals.
@@ -52,6 +60,7 @@ impl Lines {
         };
         Self {
             opened,
+            turn: RwLock::default(),
             own: Some(own),
             is_dialling: AtomicBool::new(false),
         }
@@ -61,6 +70,7 @@ impl Lines {
     pub(crate) fn of_a_given_client(opened: Site) -> Self {
         Self {
             opened: Arc::new(opened),
+            turn: RwLock::default(),
             own: None,
             is_dialling: AtomicBool::new(false),
         }
@@ -76,9 +86,23 @@ impl Lines {
         self.by(|own| &own.requests)
     }
 
-    /// For the next renewal, or what gives one lease back. There, too.
-    pub(crate) fn site_of_renewals(&self) -> Arc<Site> {
+    fn site_of_renewals(&self) -> Arc<Site> {
         self.by(|own| &own.renewals)
+    }
+
+    /// For the next renewal, for as long as it is under way. There, too.
+    pub(crate) async fn renewing(&self) -> (Arc<Site>, Option<RwLockReadGuard<'_, ()>>) {
+        let turn = timeout(RELEASE_WAIT_MAX, self.turn.read()).await.ok();
+        (self.site_of_renewals(), turn)
+    }
+
+    /// For what gives one lease back, for as long as it is under way: by the client of the renewals where it
+    /// needs no connection beside others. There, too.
+    pub(crate) fn releasing_one(&self) -> (Arc<Site>, Option<RwLockWriteGuard<'_, ()>>) {
+        match self.turn.try_write() {
+            Ok(turn) => (self.site_of_renewals(), Some(turn)),
+            Err(_others) => (self.site(), None),
+        }
     }
 
     fn by(&self, line: impl Fn(&Own) -> &Line) -> Arc<Site> {
@@ -99,6 +123,7 @@ impl Lines {
         }
         let lines = Arc::clone(self);
         tokio::spawn(async move {
+            let (site, _turn) = lines.renewing().await;
             // The renewal says what is the matter.
             let _told = site.is_ours().await;
             lines.is_dialling.store(false, Ordering::SeqCst);

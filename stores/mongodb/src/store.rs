@@ -124,18 +124,18 @@ impl Requests for Lines {
     }
 
     async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
-        let site = self.site_of_renewals();
+        let (site, _turn) = self.renewing().await;
         let is_lost = |answer: &Renewed| matches!(answer, Renewed::Lost(_));
         site.all_at_ours(requests.len(), site.renew(requests), is_lost)
             .await
     }
 
     async fn release(self: &Arc<Self>, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
-        // A batch needs several connections at once, and a login that is refused would end those of the
+        // Whatever needs one more connection may have its login refused, and that would end those of the
         // renewals.
-        let site = match requests {
-            [_only] => self.site_of_renewals(),
-            _ => self.site(),
+        let (site, _turn) = match requests {
+            [_only] => self.releasing_one(),
+            _ => (self.site(), None),
         };
         let release = Site::release(Arc::clone(&site), requests.to_vec());
         let is_refused = |answer: &Released| matches!(answer, Released::NotYours(_));

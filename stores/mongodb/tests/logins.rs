@@ -251,3 +251,42 @@ async fn who_waited_when_the_password_was_changed_renews_what_it_takes() {
     let renewed = standby.renew(&[renewal(&waiting, taken.token)]).await.remove(0);
     assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
 }
+
+/// Each would need a connection of its own, and so would a renewal beside one.
+#[tokio::test]
+async fn leases_given_back_at_once_after_the_password_was_changed_cost_no_other_its_term() {
+    let site = Site::new().await;
+    let store = site.store().await;
+    let mut taken = Vec::new();
+    for name in ["kept", "first", "second", "third", "fourth", "fifth", "sixth"] {
+        let asked = request(name, "leader", seconds(300));
+        let token = persist(&store, &asked).await.token;
+        taken.push((renewal(&asked, token), giving_back(&asked, token)));
+    }
+    let (kept, dropped) = taken.split_first().expect("seven");
+    let beat = std::slice::from_ref(&kept.0);
+    let renewed = eventually_async(PATIENCE, "a renewal", async || store.renew(beat).await.remove(0));
+    renewed.await;
+    site.administer(doc! { "updateUser": "service", "pwd": "second" })
+        .await;
+
+    let back = async |place: usize| {
+        let (_, dropped) = &dropped[place];
+        store.release(std::slice::from_ref(dropped)).await.remove(0)
+    };
+    let renew = async || store.renew(beat).await.remove(0);
+    let (first, second, third, during, fourth) = tokio::join!(back(0), back(1), back(2), renew(), back(3));
+    let told = (first, second, third, fourth);
+    let (before, fifth, sixth) = tokio::join!(renew(), back(4), back(5));
+    let told = (told, fifth, sixth);
+    for renewed in [during, before, renew().await] {
+        assert!(
+            matches!(renewed, Ok(Renewed::Extended { .. })),
+            "{renewed:?} beside {told:?}"
+        );
+    }
+    // Whose login was refused gives back when it is alone.
+    for place in 0..dropped.len() {
+        assert_eq!(back(place).await, Ok(Released::Vacated), "{told:?}");
+    }
+}

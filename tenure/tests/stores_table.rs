@@ -144,7 +144,7 @@ async fn redis() -> Vec<Row> {
     }
     let quorum = format!("redis+quorum://{}", hosts.join(","));
     let url = "redis://HOST";
-    let set_up = "Redis or Valkey, `appendfsync always`, no replica";
+    let set_up = "Redis 7.0 or later, or Valkey, `appendfsync always`, no replica";
     let durable_row = Row::of(set_up, url, DURABLE_REDIS, &durable.url()).await;
     let of_valkey = Row::of(set_up, url, DURABLE_REDIS, &valkey.url()).await;
     assert_eq!(
@@ -170,7 +170,7 @@ async fn redis() -> Vec<Row> {
         )
         .await,
         Row::of(
-            "Redis, a quorum of durable servers",
+            "Redis 7.0 or later, or Valkey, a quorum of durable servers",
             "redis+quorum://HOST,HOST,HOST",
             "*Rate*; *Step* on each member (R7, R8); members are exchanged by `tenure store init` alone (R7); no member is put back or \
              replaced by an empty one while leases are held; every member stays without replica and `appendfsync always` (R3). \

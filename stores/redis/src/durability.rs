@@ -78,6 +78,9 @@ pub(crate) enum Persistence {
     LaggingInRewrites,
     /// The file was switched on, and does not count before it is first written.
     NotYet,
+    /// What it had confirmed, and not yet written, beside a script that was past `lua-time-limit`: its kill is
+    /// enough.
+    ConfirmedFirst,
     /// Everything, by a crash of the machine: what it calls its disk is memory.
     InMemory,
     /// All since the last snapshot, or everything.
@@ -189,11 +192,21 @@ impl Settings {
             }
         }
         match self.config("no-appendfsync-on-rewrite") {
-            Some("no") if self.is_in_memory() => Persistence::InMemory,
-            Some("no") => Persistence::Always,
-            Some(_) => Persistence::LaggingInRewrites,
+            Some("no") if self.is_in_memory() => return Persistence::InMemory,
+            Some("no") => {}
+            Some(_) => return Persistence::LaggingInRewrites,
+            None => return Persistence::Unknown,
+        }
+        match self.major_version() {
+            Some(major) if major < WRITES_FIRST => Persistence::ConfirmedFirst,
+            Some(_) => Persistence::Always,
             None => Persistence::Unknown,
         }
+    }
+
+    /// Of Redis, or of the one with which the server says that it agrees: every Valkey names 7.2.4.
+    fn major_version(&self) -> Option<u32> {
+        self.info("redis_version")?.split('.').next()?.parse().ok()
     }
 
     /// Whether its files are where every system has memory. No server tells the kind of its disk.
@@ -220,6 +233,12 @@ impl Settings {
             Persistence::LaggingInRewrites => {
                 return Durability::FenceOnly(
                     "a crash of the server while it rewrites its file or saves loses what was confirmed meanwhile",
+                );
+            }
+            Persistence::ConfirmedFirst => {
+                return Durability::FenceOnly(
+                    "Redis before 7.0 may confirm what it has not written, while a script is past lua-time-limit (redis/redis#9678), \
+                     and a kill takes that back: upgrade to 7.0 or later",
                 );
             }
             Persistence::NotYet => {
@@ -267,6 +286,10 @@ fn refused_is_silence(told: Result<Value, StoreError>) -> Result<Option<Value>, 
     }
 }
 
+/// The first major version that writes its file before it answers also beside a script that is past
+/// `lua-time-limit`.
+const WRITES_FIRST: u32 = 7;
+
 /// Where Linux mounts what is gone after a crash.
 const IN_MEMORY: [&str; 4] = ["/dev/shm", "/run", "/var/run", "/var/lock"];
 
@@ -281,3 +304,70 @@ const CONFIGURATION: [&str; 9] = [
     "replica-read-only",
     "save",
 ];
+
+// The servers that the tests have are of later versions.
+#[cfg(test)]
+mod tests {
+    use super::{Persistence, Settings};
+    use crate::url::Set;
+    use tenure_core::Durability;
+
+    /// One that is set up as it should be, and says that it is of this version.
+    fn durable(version: Option<&str>) -> Settings {
+        let map = |pairs: &[(&str, &str)]| {
+            let pairs = pairs.iter().copied();
+            pairs
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect()
+        };
+        let mut settings = Settings {
+            config: map(&[
+                ("dir", "/var/lib/redis"),
+                ("appendonly", "yes"),
+                ("appendfsync", "always"),
+                ("no-appendfsync-on-rewrite", "no"),
+                ("maxmemory", "0"),
+                ("maxmemory-policy", "noeviction"),
+                ("replica-read-only", "yes"),
+            ]),
+            info: map(&[
+                ("aof_rewrite_in_progress", "0"),
+                ("aof_rewrite_scheduled", "0"),
+                ("connected_slaves", "0"),
+                ("repl_backlog_active", "0"),
+            ]),
+        };
+        let version = version.map(|version| ("redis_version".to_owned(), version.to_owned()));
+        settings.info.extend(version);
+        settings
+    }
+
+    #[test]
+    fn server_that_may_confirm_before_it_writes_says_fence_only() {
+        for (version, persistence) in [
+            (Some("6.2.0"), Persistence::ConfirmedFirst),
+            (Some("6.2.14"), Persistence::ConfirmedFirst),
+            (Some("7.0.0"), Persistence::Always),
+            // As every Valkey says.
+            (Some("7.2.4"), Persistence::Always),
+            (Some("8.0.2"), Persistence::Always),
+            (Some("10.0.0"), Persistence::Always),
+            (Some("unstable"), Persistence::Unknown),
+            (None, Persistence::Unknown),
+        ] {
+            let settings = durable(version);
+            assert_eq!(settings.persistence(), persistence, "{version:?}");
+            let told = settings.durability(&Set::Server, false);
+            let is_safe = persistence == Persistence::Always;
+            assert_eq!(told == Durability::Safe, is_safe, "{version:?}: {told:?}");
+        }
+        let old = durable(Some("6.2.14"));
+        for set in [Set::Server, Set::Independent] {
+            let told = old.durability(&set, false);
+            assert!(
+                matches!(told, Durability::FenceOnly(why) if why.contains("upgrade to 7.0")),
+                "{told:?}"
+            );
+        }
+    }
+}

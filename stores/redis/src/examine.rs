@@ -261,6 +261,18 @@ fn persistence(settings: &Settings) -> Finding {
                 "each write is on disk before it is confirmed (appendfsync always), as long as {folder} is on one"
             ),
         ),
+        Persistence::ConfirmedFirst => {
+            let version = settings.info("redis_version").unwrap_or("before 7.0");
+            warning(
+                "durability",
+                format!(
+                    "Redis {} may confirm what it has not written, while a script is past lua-time-limit (redis/redis#9678): a kill \
+                     of the server takes that back, though appendfsync is always",
+                    version.escape_debug()
+                ),
+                "upgrade the server to Redis 7.0 or later, or to Valkey",
+            )
+        }
         Persistence::InMemory => warning(
             "durability",
             format!(

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::error::Error;
 use crate::layout::servers_dir;
 
-/// An empty folder under `target/servers/scratch`, removed with its contents on drop, also when a test
-/// panics.
+/// An empty folder under `target/servers/scratch`, or elsewhere where that is [`EMPTIED`], removed with its
+/// contents on drop, also when a test panics.
 ///
 /// A fixture in a `static` is never dropped, and a killed process drops nothing. So each process keeps its
 /// folders in one folder of its own and holds a file lock in it; the next process that makes a scratch folder
@@ -89,9 +89,25 @@ fn of_this_process() -> &'static Path {
     path
 }
 
+/// Where the folders of all processes are. The tests want servers that are believed to keep what they write,
+/// and Tenure believes none that writes below [`EMPTIED`]. A checkout may be there, and is fit for all else.
+fn scratch_dir() -> PathBuf {
+    let usual = servers_dir();
+    let elsewhere = match EMPTIED.iter().any(|emptied| usual.starts_with(emptied)) {
+        true if rustix::process::geteuid().is_root() => Some(PathBuf::from("/var/cache")),
+        true => std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")),
+        false => None,
+    };
+    let all = elsewhere.map_or(usual, |caches| caches.join("tenure-testkit"));
+    all.join("scratch")
+}
+
+/// Where systems have memory, or remove files.
+const EMPTIED: [&str; 2] = ["/tmp", "/var/tmp"];
+
 /// Sweeps what dead processes left, then makes this process's folder and locks it.
 fn claim() -> io::Result<(PathBuf, File)> {
-    let all = servers_dir().join("scratch");
+    let all = scratch_dir();
     fs::create_dir_all(&all)?;
     // One process at a time: a folder that is made but not locked yet looks just like a dead one.
     let turn = File::create(all.with_extension("lock"))?;

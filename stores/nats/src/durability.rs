@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tenure_core::Durability;
+use tenure_remote::is_emptied;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -25,7 +26,7 @@ pub(crate) enum Sync {
     Within(Duration),
     /// Whenever it is, the server may come up without it: see [`Version::may_forget`].
     InVain,
-    /// Before or after, to a folder that is empty after a restart of the machine.
+    /// Before or after, to a folder of which systems remove what is there.
     Nowhere,
 }
 
@@ -172,15 +173,6 @@ async fn look(monitor: &Host) -> Option<(String, Told)> {
     Some((name, told))
 }
 
-/// Whether a folder is in memory, or the one that the servers take where their configuration names none, or
-/// `/tmp` itself: many systems empty that when they start.
-fn is_emptied(folder: &str) -> bool {
-    ["/tmp/nats/jetstream", "/tmp/jetstream"].contains(&folder)
-        || ["/dev/shm/", "/run/", "/var/run/"]
-            .iter()
-            .any(|memory| folder.starts_with(memory))
-}
-
 /// What a confirmed write of this bucket survives.
 pub(crate) fn judge(info: &Value, syncs: &Syncs) -> Durability {
     let config = &info["config"];
@@ -216,7 +208,7 @@ pub(crate) fn judge(info: &Value, syncs: &Syncs) -> Durability {
             "sync_interval is not \"always\" on every server: crashes of machines can lose what a majority confirmed",
         ),
         (Worst::Nowhere, _) => Durability::FenceOnly(
-            "a server keeps its data where a restart of its machine may empty it; set store_dir to a folder on a disk",
+            "a server keeps its data where its machine may have memory, or remove files; set store_dir to a folder on a disk",
         ),
         (Worst::InVain, _) => Durability::FenceOnly(
             "a server is older than NATS 2.11.2: killed, it may come up without what it has confirmed; upgrade every server",

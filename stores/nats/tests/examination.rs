@@ -158,13 +158,14 @@ async fn examination_tells_that_two_copies_survive_no_loss() {
     assert!(copies.detail.contains("while one of them is down"), "{copies:?}");
 }
 
-/// The servers' own default folder, where their configuration names none, and those in memory.
+/// Below `/tmp` is also the servers' own default folder, where their configuration names none.
 #[tokio::test]
-async fn bucket_in_a_folder_that_a_restart_of_the_machine_empties_is_for_the_fence_alone() {
+async fn bucket_in_a_folder_that_systems_empty_is_for_the_fence_alone() {
     let scratch = Scratch::new().await;
     for (folder, is_kept) in [
         ("/tmp/nats/jetstream", false),
-        ("/tmp/jetstream", false),
+        ("/tmp/somebodys/choice/jetstream", false),
+        ("/var/tmp/jetstream", false),
         ("/dev/shm/nats/jetstream", false),
         ("/run/nats/jetstream", false),
         ("/var/lib/nats/jetstream", true),

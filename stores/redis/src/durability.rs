@@ -5,8 +5,8 @@ use crate::url::Set;
 use redis::{Value, from_redis_value_ref};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 use tenure_core::{Durability, StoreError};
+use tenure_remote::is_emptied;
 
 /// The server's settings and state that decide what a confirmed write is worth.
 #[derive(Clone, Default, Debug)]
@@ -78,11 +78,12 @@ pub(crate) enum Persistence {
     LaggingInRewrites,
     /// The file was switched on, and does not count before it is first written.
     NotYet,
-    /// What it had confirmed, and not yet written, beside a script that was past `lua-time-limit`: its kill is
+    /// What it had confirmed, and not yet written, beside a script that was past `lua-time-limit`: a kill is
     /// enough.
     ConfirmedFirst,
-    /// Everything, by a crash of the machine: what it calls its disk is memory.
-    InMemory,
+    /// Everything, by a crash of the machine: what it calls its disk is memory, or a folder that systems
+    /// empty.
+    Emptied,
     /// All since the last snapshot, or everything.
     None,
     /// The server does not tell.
@@ -192,7 +193,7 @@ impl Settings {
             }
         }
         match self.config("no-appendfsync-on-rewrite") {
-            Some("no") if self.is_in_memory() => return Persistence::InMemory,
+            Some("no") if self.config("dir").is_some_and(is_emptied) => return Persistence::Emptied,
             Some("no") => {}
             Some(_) => return Persistence::LaggingInRewrites,
             None => return Persistence::Unknown,
@@ -209,12 +210,6 @@ impl Settings {
         self.info("redis_version")?.split('.').next()?.parse().ok()
     }
 
-    /// Whether its files are where every system has memory. No server tells the kind of its disk.
-    fn is_in_memory(&self) -> bool {
-        let folder = self.config("dir").map(Path::new);
-        folder.is_some_and(|folder| IN_MEMORY.iter().any(|memory| folder.starts_with(memory)))
-    }
-
     /// What the store may promise. The gravest reason is told.
     pub(crate) fn durability(&self, set: &Set, clustered: bool) -> Durability {
         if self.eviction() == Eviction::Possible {
@@ -222,9 +217,10 @@ impl Settings {
         }
         match self.persistence() {
             Persistence::None => return Durability::FenceOnly("the server forgets leases when it restarts"),
-            Persistence::InMemory => {
+            Persistence::Emptied => {
                 return Durability::FenceOnly(
-                    "a crash of the server's machine loses everything: its files are in memory",
+                    "a crash of the server's machine may lose everything: its dir is where systems have memory, or remove files; \
+                     set dir to a folder on a disk",
                 );
             }
             Persistence::Lagging => {
@@ -289,9 +285,6 @@ fn refused_is_silence(told: Result<Value, StoreError>) -> Result<Option<Value>, 
 /// The first major version that writes its file before it answers also beside a script that is past
 /// `lua-time-limit`.
 const WRITES_FIRST: u32 = 7;
-
-/// Where Linux mounts what is gone after a crash.
-const IN_MEMORY: [&str; 4] = ["/dev/shm", "/run", "/var/run", "/var/lock"];
 
 const CONFIGURATION: [&str; 9] = [
     "dir",

@@ -273,12 +273,13 @@ fn persistence(settings: &Settings) -> Finding {
                 "upgrade the server to Redis 7.0 or later, or to Valkey",
             )
         }
-        Persistence::InMemory => warning(
+        Persistence::Emptied => warning(
             "durability",
             format!(
-                "the files of the server are in memory ({folder}): a crash of its machine loses everything"
+                "the files of the server are where systems have memory, or remove files ({folder}): a crash of its machine may \
+                 lose everything"
             ),
-            "give the server a dir on a disk",
+            "give the server a dir on a disk, such as /var/lib/redis",
         ),
         Persistence::Lagging => {
             let every = settings.config("appendfsync").unwrap_or("unknown");

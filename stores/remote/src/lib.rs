@@ -9,6 +9,7 @@
 //! - [`Link`]: one connection that heals, dialled once for all who need it.
 //! - [`TlsFiles`], [`read_certificates`], [`begin_of_file`], [`RenewedFiles`]: the files that a URL names, as
 //!   those for TLS.
+//! - [`is_emptied()`]: folders of the servers' machines that are no place for what must stay.
 //! - [`url`]: what their URLs have in common.
 //! - [`ClaimTurns`]: claims that wait for each other.
 //! - [`TriedInVain`]: what those who stand in line learn of who was before them.
@@ -19,6 +20,7 @@
 pub mod clock;
 mod errors;
 pub mod findings;
+mod folders;
 mod in_line;
 mod link;
 mod plain_file;
@@ -35,6 +37,7 @@ pub mod url;
 mod watch;
 
 pub use errors::{Deed, TlsWords, after_a_step, lease_subject, line, none_lets_in, timed_out};
+pub use folders::is_emptied;
 pub use in_line::TriedInVain;
 pub use link::{Dial, Link, Open, Waiting};
 pub use plain_file::begin_of_file;

@@ -85,6 +85,57 @@ pub async fn both_sides_are_known_by_their_certificates<Store: LeaseStore>(
     }
 }
 
+/// A URL of TLS that leads to a port without it, and one without TLS that leads to one with it, are told with
+/// the way out, as what may pass. `places` are on `localhost`: of a port without TLS, and of one with it,
+/// where `theirs` is shown and no certificate is asked for.
+///
+/// # Panics
+/// If the store has the defect.
+pub async fn scheme_of_another_port_is_told<Store: LeaseStore>(
+    theirs: &SelfSigned,
+    [plain, encrypted]: [&str; 2],
+    places: [&str; 2],
+    connect: impl AsyncFn(&str) -> Result<Store, StoreError>,
+) {
+    let roots = format!("ca={}", theirs.file);
+    let [without, with] = places;
+    drop(
+        connect(&format!("{plain}://{without}"))
+            .await
+            .expect("it is that port's"),
+    );
+    drop(
+        connect(&format!("{encrypted}://{with}?{roots}"))
+            .await
+            .expect("it is that port's"),
+    );
+    for (url, way_out) in [
+        (
+            format!("{encrypted}://{without}?{roots}"),
+            format!("say {plain}:"),
+        ),
+        (format!("{plain}://{with}"), format!("say {encrypted}:")),
+    ] {
+        let error = connect(&url).await.err().expect("it is another port's");
+        assert!(error.message.contains(&way_out), "{url}: {error}");
+        assert!(is_away(&error), "{url}: {error}");
+    }
+}
+
+/// A server that shows the certificate of a root, as home-made ones often are, is told with the way out, as
+/// what may pass. The URL names it as the root.
+///
+/// # Panics
+/// If the store has the defect.
+pub async fn certificate_of_a_root_is_told<Store: LeaseStore>(
+    url: &str,
+    connect: impl AsyncFn(&str) -> Result<Store, StoreError>,
+) {
+    let error = connect(url).await.err().expect("it is no server's certificate");
+    assert!(error.message.contains("CA:FALSE"), "{url}: {error}");
+    assert!(is_away(&error), "{url}: {error}");
+}
+
 /// The certificates are replaced in place before they expire, one file after the other, and the server is
 /// started anew with its own. Its URL is that with which both sides are known to each other.
 ///

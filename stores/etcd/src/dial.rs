@@ -151,7 +151,8 @@ impl Members {
         let mut connection = self.reach(place, None).await?;
         if self.url.credentials.is_none() {
             let looking = tokio::time::timeout(LOOK_TIME_MAX, look(&connection)).await;
-            connection.cluster = looking.map_err(|_late| silent(host, LOOK_TIME_MAX))??;
+            let looked = looking.map_err(|_late| silent(host, LOOK_TIME_MAX))?;
+            connection.cluster = looked.map_err(|failure| self.not_greeted(host, failure))?;
         }
         // It could be of any, and what it says of a lease would be believed.
         if connection.cluster.is_none() {
@@ -205,12 +206,25 @@ impl Members {
         let asking = connection.unary(path::AUTHENTICATE, request);
         let answer = tokio::time::timeout(LOGIN_TIME_MAX, asking).await;
         let answer = answer.map_err(|_late| silent(host, LOGIN_TIME_MAX))?;
-        let answer: AuthenticateResponse = answer.map_err(Failure::Status)?;
+        let answer: AuthenticateResponse =
+            answer.map_err(|status| self.not_greeted(host, Failure::Status(status)))?;
         let token = MetadataValue::try_from(answer.token)
             .map_err(|_| Failure::undialled(format!("{host} gave a token that cannot be sent back")))?;
         connection.token = Some(token);
         connection.cluster = cluster_of(answer.header);
         Ok(connection)
+    }
+
+    /// What is said where the first call was not answered. A member that waits for a TLS handshake takes the
+    /// connection, and ends it upon a call: so it is no dial that has failed.
+    fn not_greeted(&self, host: &str, failure: Failure) -> Failure {
+        match self.url.security {
+            Security::Plain if failure.is_of_the_way() => Failure::undialled(format!(
+                "{host} cannot be spoken to: {}; if it speaks TLS at this port, say etcds:",
+                failure.of_dial().message
+            )),
+            Security::Plain | Security::Tls(_) => failure,
+        }
     }
 
     /// How many there are.

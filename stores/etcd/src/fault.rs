@@ -93,6 +93,11 @@ impl Failure {
         }
     }
 
+    /// Whether the way to the member has failed, and no member has answered.
+    pub(crate) fn is_of_the_way(&self) -> bool {
+        matches!(self, Self::Status(status) if status.source().is_some())
+    }
+
     /// Whether nothing of the call was sent, as its connection had ended before.
     pub(crate) fn is_unsent(&self) -> bool {
         matches!(self, Self::Status(status) if causes(status).any(|cause| cause.is::<HasEnded>()))

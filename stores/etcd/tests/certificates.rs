@@ -1,7 +1,8 @@
 //! Encrypted connections.
 
 use tenure_conformance::certificates::{
-    both_sides_are_known_by_their_certificates, replaced_certificates_are_used,
+    both_sides_are_known_by_their_certificates, certificate_of_a_root_is_told,
+    replaced_certificates_are_used, scheme_of_another_port_is_told,
 };
 use tenure_etcd::EtcdStore;
 use tenure_testkit::{Etcd, EtcdOptions, SelfSigned};
@@ -41,4 +42,42 @@ async fn replaced_certificates_are_used_with_etcd() {
     let url = format!("etcds://{}?{files}", place(&etcd));
     let restart = async || etcd.restart(0).await.unwrap();
     replaced_certificates_are_used([&ours, &theirs], &url, connect, restart).await;
+}
+
+/// A server that takes connections over TLS alone, from whoever trusts this certificate.
+async fn server_for_all(theirs: &SelfSigned) -> Etcd {
+    let options = EtcdOptions {
+        tls: Some(((&theirs.file).into(), (&theirs.key).into())),
+        ..EtcdOptions::default()
+    };
+    Etcd::start(options).await.unwrap()
+}
+
+#[tokio::test]
+async fn scheme_of_etcd_that_is_another_ports_is_told_with_the_way_out() {
+    let theirs = SelfSigned::new("etcd-theirs");
+    let (without, with) = (Etcd::start(EtcdOptions::default()), server_for_all(&theirs));
+    let (without, with) = (without.await.unwrap(), with.await);
+    let places = [place(&without), place(&with)];
+    let places = places.each_ref().map(String::as_str);
+    scheme_of_another_port_is_told(&theirs, ["etcd", "etcds"], places, connect).await;
+}
+
+/// With a password the first call is the login.
+#[tokio::test]
+async fn login_over_a_scheme_that_is_another_ports_is_told_with_the_way_out() {
+    let theirs = SelfSigned::new("etcd-theirs");
+    let server = server_for_all(&theirs).await;
+    let url = format!("etcd://user:hunter2@{}", place(&server));
+    let error = connect(&url).await.err().expect("it is no port for that");
+    assert!(error.message.ends_with("say etcds:"), "{error}");
+    assert!(!error.message.contains("hunter2"), "{error}");
+}
+
+#[tokio::test]
+async fn certificate_of_a_root_that_etcd_shows_is_told_with_the_way_out() {
+    let theirs = SelfSigned::signing("etcd-theirs");
+    let server = server_for_all(&theirs).await;
+    let url = format!("etcds://{}?ca={}", place(&server), theirs.file);
+    certificate_of_a_root_is_told(&url, connect).await;
 }

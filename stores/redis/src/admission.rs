@@ -1,10 +1,11 @@
 //! Asking a server, on each new connection, which store it is of, or which member of the quorum it is.
 
 use crate::alone::Quorate;
-use crate::connect::{CONNECTION_TIME_MAX, Dialled, Target, silent};
+use crate::connect::{CONNECTION_TIME_MAX, Dialled, Target};
 use crate::fault::ends_connection;
 use crate::keys::Keys;
 use crate::membership::{Entry, FIELD_COMPLETE, FIELD_ID, FIELD_ROSTER, Kept, Membership};
+use crate::not_greeted::silent;
 use crate::script::{Arguments, MEMBERSHIP};
 use redis::{Cmd, RedisError};
 use std::sync::Arc;

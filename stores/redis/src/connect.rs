@@ -4,6 +4,7 @@ use crate::admission::Admission;
 use crate::alone::Quorate;
 use crate::fault::{Deed, code, repeats, store_error};
 use crate::keys::Keys;
+use crate::not_greeted::silent;
 use crate::one_store::{Greeting, OneStore};
 use crate::sentinels::Guide;
 use crate::url::{Credentials, Host, Security, Set, StoreUrl, invalid};
@@ -184,8 +185,8 @@ impl Target {
         };
         let (connection, hello, greeting) = match tokio::time::timeout(CONNECTION_TIME_MAX, connecting).await
         {
-            Ok(connected) => connected.map_err(|error| self.failed(&error, &host))?,
-            Err(_late) => return Err(silent(&host)),
+            Ok(connected) => connected.map_err(|error| self.not_greeted(&error, &host))?,
+            Err(_late) => return Err(self.nobody_greets(&host)),
         };
         self.files.are_of_use();
         let hello = Hello::read(&hello);
@@ -213,8 +214,8 @@ impl Target {
     pub(crate) async fn listen(&self, host: &Host) -> Result<PubSub, StoreError> {
         let client = self.client(host, &self.url.credentials, ProtocolVersion::RESP2)?;
         match tokio::time::timeout(CONNECTION_TIME_MAX, client.get_async_pubsub()).await {
-            Ok(connected) => connected.map_err(|error| self.failed(&error, host)),
-            Err(_late) => Err(silent(host)),
+            Ok(connected) => connected.map_err(|error| self.not_greeted(&error, host)),
+            Err(_late) => Err(self.nobody_greets(host)),
         }
     }
 
@@ -407,13 +408,4 @@ impl Hello {
             ),
         ))
     }
-}
-
-pub(crate) fn silent(host: &Host) -> StoreError {
-    StoreError::not_applied(
-        Fault::Unreachable,
-        format!(
-            "no Redis server answered at {host} within {CONNECTION_TIME_MAX:?}; check host, port and network"
-        ),
-    )
 }

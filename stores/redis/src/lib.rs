@@ -20,6 +20,7 @@ mod link;
 mod list;
 mod members;
 mod membership;
+mod not_greeted;
 mod one_place;
 mod one_store;
 mod purge;

@@ -2,10 +2,11 @@
 //! its own.
 
 use crate::alone;
-use crate::connect::{CONNECTION_TIME_MAX, Dialled, Target, silent};
+use crate::connect::{CONNECTION_TIME_MAX, Dialled, Target};
 use crate::fault::{Deed, code, ends_connection};
 use crate::id::Id;
 use crate::keys::Keys;
+use crate::not_greeted::silent;
 use crate::script::{Arguments, STORE};
 use crate::site::Site;
 use redis::aio::MultiplexedConnection;

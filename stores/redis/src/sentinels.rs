@@ -190,7 +190,10 @@ impl Target {
                     )));
                 }
                 Ok(Err(error)) => failed.push(error),
-                Err(_late) => failed.push(unknown(format!("the sentinel at {sentinel} did not answer"))),
+                Err(_late) => failed.push(unknown(format!(
+                    "the sentinel at {sentinel} did not answer{}",
+                    self.of_silence()
+                ))),
             }
         }
         let error = none_lets_in(failed);
@@ -247,7 +250,7 @@ impl Target {
                 epoch: epoch.unwrap_or(0),
             }))
         };
-        asked.await.map_err(|error| self.failed(&error, sentinel))
+        asked.await.map_err(|error| self.not_greeted(&error, sentinel))
     }
 
     /// Asks all sentinels at once. Those that do not answer change nothing.

@@ -114,6 +114,14 @@ impl TlsWords {
             format!(
                 "; the other side does not speak TLS: name the port where it does, or say {plain} where that is meant"
             )
+        // A server that takes the handshake for a request of its own closes, or is away just then.
+        } else if says(&["handshake eof"]) {
+            format!("; if it does not speak TLS at this port, name the one where it does, or say {plain}")
+        } else if says(&["CaUsedAsEndEntity"]) {
+            format!(
+                "; the server's certificate is one that signs others (CA:TRUE): make it one of its own (CA:FALSE), signed by that \
+                 one, which {roots} names"
+            )
         // In the words of the library, which reads no certificate of the first version, also where nobody
         // asks whose it is.
         } else if says(&["UnsupportedCertVersion"]) {
@@ -181,6 +189,11 @@ mod tests {
             ("received fatal alert: UnknownCA", ": renew ours"),
             ("received fatal alert: ProtocolVersion", ""),
             ("invalid peer certificate: UnknownIssuer", "by roots"),
+            ("tls handshake eof", "or say plain"),
+            (
+                "invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))",
+                "which roots names",
+            ),
             (
                 "received corrupt message of type InvalidContentType",
                 "say plain where that is meant",

@@ -164,7 +164,20 @@ fn clock(info: &Value, here: SystemTime, took: Duration) -> Finding {
 fn identity(info: &Value) -> Finding {
     let name = info["config"]["name"].as_str().unwrap_or_default();
     let made = created(info).unwrap_or("at no time that it tells");
-    good("bucket", format!("{}, made {made}", line(name)))
+    let detail = format!("{}, made {made}", line(name));
+    // A server asks its own domain, and makes a bucket there: nothing else shows that there is another.
+    match info["domain"].as_str() {
+        Some(domain) if !domain.is_empty() => warning(
+            "bucket",
+            format!(
+                "{detail}, of JetStream domain \"{}\": whoever connects to a server of another domain, as to a leaf node, has a \
+                 bucket of his own, and leads beside",
+                line(domain.escape_debug())
+            ),
+            "have every candidate connect to servers of this one domain, and compare what doctor says where each runs",
+        ),
+        Some(_) | None => good("bucket", detail),
+    }
 }
 
 fn copies(info: &Value) -> Finding {

@@ -4,7 +4,7 @@ use crate::common::{Scratch, granted, in_time, request, seconds, shared_cluster,
 use std::time::Duration;
 use tenure_core::{Fault, LeaseStore, Leases, StoreError, Verdict};
 use tenure_nats::{NatsFence, NatsStore};
-use tenure_testkit::{NatsOptions, NatsServer, eventually_async};
+use tenure_testkit::{NatsOptions, NatsServer, eventually_async, free_port};
 
 /// For a loaded machine: a server that stalls tells nothing, and who tells nothing is not looked at.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -106,6 +106,55 @@ async fn leaf_nodes_of_no_cluster_are_servers_of_different_clusters() {
     one.restart().await.expect("it comes back");
     other.restart().await.expect("it comes back");
     refused(|| NatsStore::connect(&url)).await;
+}
+
+/// Two that share an account, and no bucket: whoever connects to the one leads beside whoever connects to the
+/// other.
+#[tokio::test]
+async fn jetstream_domain_of_a_bucket_is_told_by_the_examination() {
+    let port = free_port();
+    let start = async |domain: Option<&str>, settings: &str| {
+        let jetstream = domain.map(|domain| format!("domain: {domain}"));
+        let options = NatsOptions {
+            jetstream: Some(jetstream.unwrap_or_default()),
+            ..NatsOptions::default().with(settings)
+        };
+        NatsServer::start(options).await.expect("a server starts")
+    };
+    let alone = start(None, "").await;
+    let hub = start(
+        Some("hub"),
+        &format!("leafnodes {{ listen: \"127.0.0.1:{port}\" }}\n"),
+    )
+    .await;
+    let leaf = start(
+        Some("leaf"),
+        &format!("leafnodes {{ remotes: [ {{ url: \"nats-leaf://127.0.0.1:{port}\" }} ] }}\n"),
+    )
+    .await;
+    eventually_async(PATIENCE, "the leaf node's connection", async || {
+        let told = hub.look("/leafz").map_err(|error| error.to_string())?;
+        match told["leafnodes"].as_u64() {
+            Some(1) => Ok(()),
+            _ => Err(told.to_string()),
+        }
+    })
+    .await;
+    for (server, domain) in [(&alone, None), (&hub, Some("hub")), (&leaf, Some("leaf"))] {
+        let url = server.url();
+        let store = in_time("a bucket", || NatsStore::connect(&url)).await;
+        let findings = store.examine().await.expect("an examination");
+        let bucket = findings.into_iter().find(|finding| finding.subject == "bucket");
+        let bucket = bucket.expect("it is examined");
+        match domain {
+            None => assert_eq!(bucket.verdict, Verdict::Good, "{bucket:?}"),
+            Some(domain) => {
+                assert_eq!(bucket.verdict, Verdict::Warning, "{bucket:?}");
+                let named = format!("domain \"{domain}\"");
+                assert!(bucket.detail.contains(&named), "{bucket:?}");
+            }
+        }
+    }
 }
 
 /// Each of them tells of the same copy.

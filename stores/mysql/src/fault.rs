@@ -178,22 +178,7 @@ fn by_answer(answer: &ServerError) -> (Fault, Certainty, String) {
         // the transaction began to read.
         1020 | 1062 | 1213 | 3572 => refused(Fault::Busy, told),
         1021 | 1114 => refused(Fault::Full, format!("{told}; free space on the server")),
-        // Tables, columns or procedures are missing or of other types.
-        1054 | 1109 | 1146 | 1305 | 1318 => refused(
-            Fault::Unsupported,
-            format!(
-                "{told}; the tables are not as this version of Tenure makes them: run `tenure store init`"
-            ),
-        ),
-        1665 => refused(
-            Fault::Unsupported,
-            format!("{told}; set binlog_format to ROW or MIXED"),
-        ),
-        1568 => refused(
-            Fault::Unsupported,
-            format!("{told}; run `tenure store init`, or set autocommit for this session (init_connect)"),
-        ),
-        1064 | 1305..=1310 => refused(Fault::Unsupported, told),
+        1064 | 1306..=1310 => refused(Fault::Unsupported, told),
         1317 | 1969 | 3024 => (
             Fault::TimedOut,
             Certainty::Unknown,
@@ -202,7 +187,32 @@ fn by_answer(answer: &ServerError) -> (Fault, Certainty, String) {
             ),
         ),
         1047 => (Fault::Unreachable, Certainty::Unknown, told),
+        // What MySQL says where a table that an earlier Tenure has made was opened by a session of that mode. The
+        // next try may meet the table as another has opened it, so it ends no campaign.
+        3819 => refused(
+            Fault::Internal,
+            format!(
+                "{told}; tables of an earlier Tenure refuse sound names once a session with NO_BACKSLASH_ESCAPES in its sql_mode \
+                 has used them: run `tenure store init`"
+            ),
+        ),
         code if is_going(code) => (Fault::Unreachable, Certainty::Unknown, told),
-        _ => (Fault::Internal, Certainty::Unknown, told),
+        code => match unsupported(code) {
+            Some(way_out) => refused(Fault::Unsupported, format!("{told}; {way_out}")),
+            None => (Fault::Internal, Certainty::Unknown, told),
+        },
     }
+}
+
+/// The way out where tables or settings will not do.
+fn unsupported(code: u16) -> Option<&'static str> {
+    Some(match code {
+        // Tables, columns or procedures are missing or of other types.
+        1054 | 1109 | 1146 | 1305 | 1318 => {
+            "the tables are not as this version of Tenure makes them: run `tenure store init`"
+        }
+        1665 => "set binlog_format to ROW or MIXED",
+        1568 => "run `tenure store init`, or set autocommit for this session (init_connect)",
+        _ => return None,
+    })
 }

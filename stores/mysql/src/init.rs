@@ -4,7 +4,7 @@ use crate::SYSTEM;
 use crate::connect::{CONNECT_TIME_MAX, bounded, site};
 use crate::fault::{store_error, timed_out};
 use crate::procedures::Likeness;
-use crate::schema::{script, statements};
+use crate::schema::{Step, script, steps};
 use crate::store::MysqlStore;
 use crate::url::StoreUrl;
 use mysql_async::prelude::Queryable as _;
@@ -19,7 +19,7 @@ const SETUP_TIME_MAX: Duration = Duration::from_secs(30);
 impl MysqlStore {
     /// Makes the tables and procedures of leases and fences in the database of `url`, where they are missing,
     /// and replaces procedures that an earlier Tenure has made and that were mended since. Repeatable; tables
-    /// stay, and get the column that came later. For the owner of database and procedures: who runs
+    /// stay, and get the column that came later, and their rules as they are now. For the owner of database and procedures: who runs
     /// candidates needs less.
     ///
     /// # Errors
@@ -49,19 +49,28 @@ async fn set_up(url: StoreUrl) -> Result<(), StoreError> {
     let place = url.place();
     let mut site = site(url);
     drop(bounded(place.clone(), site.recognise()).await?);
-    let there = site.compared().await?;
+    let (there, lacking) = (site.compared().await?, site.what_tables_lack().await?);
     let mut conn = site.dial.open("the set-up").await?;
     let running = async {
-        for statement in statements() {
-            match there.iter().find(|(procedure, _)| procedure.create == statement) {
-                // Also to find out that it is there, the server waits for whoever uses it.
-                Some((_, Likeness::Same | Likeness::Hidden)) => {}
-                Some((procedure, Likeness::Other)) => conn.query_drop(procedure.replace()).await?,
-                Some((_, Likeness::Unseen)) | None => match conn.query_drop(statement).await {
-                    // Another set-up at once was quicker: MySQL has no words for "unless it is there".
-                    Err(Error::Server(answer)) if answer.code == COLUMN_IS_THERE => {}
-                    done => done?,
-                },
+        for step in steps() {
+            match step {
+                Step::Make(statement) => {
+                    match there.iter().find(|(procedure, _)| procedure.create == statement) {
+                        // Also to find out that it is there, the server waits for whoever uses it.
+                        Some((_, Likeness::Same | Likeness::Hidden)) => {}
+                        Some((procedure, Likeness::Other)) => conn.query_drop(procedure.replace()).await?,
+                        Some((_, Likeness::Unseen)) | None => conn.query_drop(statement).await?,
+                    }
+                }
+                Step::Mend(mend) => {
+                    if let Some(statement) = mend.statement(&lacking) {
+                        match conn.query_drop(statement).await {
+                            // Another set-up at once was quicker: MySQL has no words for "unless it is there".
+                            Err(Error::Server(answer)) if answer.code == COLUMN_IS_THERE => {}
+                            done => done?,
+                        }
+                    }
+                }
             }
         }
         conn.disconnect().await

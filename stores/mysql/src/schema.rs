@@ -1,6 +1,8 @@
 //! What the store needs in the database: tables and procedures, as text.
 
+use crate::later::Mend;
 use crate::procedures::Procedure;
+use crate::rules::rules;
 use tenure_core::{FencingToken, Ttl};
 
 /// The set-up that this store needs; another is refused. It is part of the procedures' names, so that a
@@ -71,10 +73,6 @@ const PARTS: [&str; 12] = [
     include_str!("sql/admit.sql"),
 ];
 
-/// What an earlier set-up lacks: several statements that are sent as one, as the servers have no one that
-/// both know.
-const LATER: &str = include_str!("sql/later.sql");
-
 const SETUP: &str = include_str!("sql/setup.sql");
 
 /// Gives the tables a number, by which whoever is connected tells a server that has others: a second row, of
@@ -128,32 +126,41 @@ fn primary_only() -> String {
     )
 }
 
-/// The statements that make the tables and procedures, in their order; what is there already stays.
-pub(crate) fn statements() -> Vec<String> {
+/// A step of the set-up.
+pub(crate) enum Step {
+    /// A statement that makes what is missing.
+    Make(String),
+    /// What a table that was there may lack.
+    Mend(Mend),
+}
+
+/// The steps that make the tables and procedures, in their order; what is there already stays.
+pub(crate) fn steps() -> Vec<Step> {
     let modes = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'".to_owned();
     // A table of the same name that is another program's ends the set-up here, and nothing is made.
-    let ours = |columns: &str, from: &str| format!("SELECT {columns} FROM {from} LIMIT 0");
-    let mut made = vec![WAIT_SHORTLY.to_owned(), modes];
+    let ours = |columns: &str, from: &str| Step::Make(format!("SELECT {columns} FROM {from} LIMIT 0"));
+    let mut steps = vec![Step::Make(WAIT_SHORTLY.to_owned()), Step::Make(modes)];
     for part in PARTS {
-        made.push(filled(part));
+        steps.push(Step::Make(filled(part)));
         if part.contains("EXISTS tenure_leases") {
-            made.push(ours(RECORD, "tenure_leases lease, (SELECT 1 AS moment) clock"));
+            steps.push(ours(RECORD, "tenure_leases lease, (SELECT 1 AS moment) clock"));
+            steps.push(Step::Mend(Mend::of("tenure_leases")));
         } else if part.contains("EXISTS tenure_fences") {
-            made.push(ours(
+            steps.push(ours(
                 "resource, lease, token, claimed_us, previous_token",
                 "tenure_fences",
             ));
-            made.push(filled(LATER));
+            steps.push(Step::Mend(Mend::of("tenure_fences")));
         } else if part.contains("EXISTS tenure_refusals") {
-            made.push(ours("resource, refused, last_token, last_us", "tenure_refusals"));
+            steps.push(ours("resource, refused, last_token, last_us", "tenure_refusals"));
         }
     }
-    made.push(filled(SETUP));
-    made.push(STORE_NUMBER.to_owned());
-    made.push(format!(
+    steps.push(Step::Make(filled(SETUP)));
+    steps.push(Step::Make(STORE_NUMBER.to_owned()));
+    steps.push(Step::Make(format!(
         "INSERT INTO tenure_setup (one, version) VALUES (1, {VERSION}) ON DUPLICATE KEY UPDATE version = GREATEST(version, {VERSION})"
-    ));
-    made
+    )));
+    steps
 }
 
 /// The procedures among them.
@@ -166,14 +173,17 @@ pub(crate) fn procedures() -> impl Iterator<Item = Procedure> {
     })
 }
 
-/// The statements as one text for the command-line client.
+/// The steps as one text for the command-line client.
 pub(crate) fn script() -> String {
     let mut text = format!(
         "-- Tenure's leases and fences, set-up {VERSION}. To be run in the database of the leases by its owner, as often as \
          one likes: what is there stays.\nDELIMITER $$\n"
     );
-    for statement in statements() {
-        text.push_str(&statement);
+    for step in steps() {
+        text.push_str(&match step {
+            Step::Make(statement) => statement,
+            Step::Mend(mend) => mend.printed(),
+        });
         text.push_str("\n$$\n");
     }
     text.push_str("DELIMITER ;\n");
@@ -207,14 +217,12 @@ fn lasts_no_longer() -> String {
 
 /// A part, with what it leaves open.
 pub(crate) fn filled(part: &str) -> String {
+    let part = rules().iter().fold(part.to_owned(), |text, rule| {
+        text.replace(&format!("{{{}}}", rule.name), &rule.check)
+    });
     [
         ("{lock}", code(include_str!("sql/lock.sql"))),
         ("{judged}", code(include_str!("sql/judge.sql"))),
-        ("{name_fits}", fits("name", 255)),
-        ("{owner_fits}", fits("owner", 253)),
-        ("{previous_owner_fits}", fits("previous_owner", 253)),
-        ("{resource_fits}", fits("resource", 255)),
-        ("{lease_fits}", fits("lease", 255)),
         ("{record}", RECORD.to_owned()),
         ("{terms}", TERMS.to_owned()),
         ("{terms_apart}", terms_apart()),
@@ -262,9 +270,7 @@ pub(crate) fn filled(part: &str) -> String {
         ("{version}", VERSION.to_string()),
     ]
     .iter()
-    .fold(part.to_owned(), |text, (hole, filling)| {
-        text.replace(hole, filling)
-    })
+    .fold(part, |text, (hole, filling)| text.replace(hole, filling))
     .trim_end()
     .trim_end_matches(';')
     .to_owned()
@@ -276,26 +282,20 @@ pub(crate) fn code(part: &str) -> String {
     lines.collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
-/// The rules of `LeaseName` and its like, for a column. MySQL and MariaDB have different regular expressions;
-/// these mean the same to both.
-fn fits(column: &str, bytes_max: u32) -> String {
-    const WHITE: &str = r"\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}";
-    format!(
-        r"LENGTH({column}) BETWEEN 1 AND {bytes_max} AND {column} NOT REGEXP '[\\x{{0}}-\\x{{1f}}\\x{{7f}}-\\x{{9f}}]' AND {column} NOT REGEXP '^[{WHITE}]|[{WHITE}]$' AND {column} NOT REGEXP '(^|/)[.]{{0,2}}(/|$)'"
-    )
-}
-
 /// A text as a literal of MySQL's, whatever it holds: in hexadecimal, so that neither quotes nor backslashes
 /// nor the session's character set can change it.
 pub(crate) fn literal(text: &str) -> String {
+    format!("_utf8mb4 X'{}'", hexadecimal(text))
+}
+
+/// The bytes of a text.
+pub(crate) fn hexadecimal(text: &str) -> String {
     use std::fmt::Write as _;
-    let mut literal = String::with_capacity(12 + 2 * text.len());
-    literal.push_str("_utf8mb4 X'");
+    let mut digits = String::with_capacity(2 * text.len());
     for byte in text.bytes() {
-        let _infallible = write!(literal, "{byte:02x}");
+        let _infallible = write!(digits, "{byte:02x}");
     }
-    literal.push('\'');
-    literal
+    digits
 }
 
 /// The same, or null.

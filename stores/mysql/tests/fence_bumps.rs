@@ -228,7 +228,7 @@ async fn a_set_up_from_before_bumped_marks_in_mysql_bumps_nothing_until_it_is_se
         .await;
     // The printed statements make the column, and replace nothing.
     for _again in 0..2 {
-        scratch.sql(&printed_of("tenure_later")).await;
+        scratch.sql(&printed_of("ALTER TABLE tenure_fences")).await;
     }
     let told = set_up(&scratch).await;
     assert!(!told.detail.contains("bumped_token"), "{told:?}");
@@ -331,7 +331,7 @@ async fn two_add_the_column(scratch: &Scratch) -> bool {
     both
 }
 
-async fn set_up(scratch: &Scratch) -> Finding {
+pub(super) async fn set_up(scratch: &Scratch) -> Finding {
     let findings = scratch.store().await.examine().await.unwrap();
     findings
         .into_iter()

@@ -24,6 +24,7 @@ mod killed_statement;
 mod locked_rows;
 mod locked_tables;
 mod machine;
+mod modes;
 mod replicas;
 mod sessions;
 mod setup;

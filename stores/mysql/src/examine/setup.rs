@@ -1,32 +1,39 @@
 use super::{bad, good, unknown, warning};
+use crate::later::Lacking;
 use crate::procedures::Likeness;
-use crate::row::number;
 use crate::schema::VERSION;
 use crate::site::Site;
 use tenure_core::Finding;
-use tenure_remote::Deed;
-
-/// Whether the column that came later is there; null where the role sees none of the table's.
-const COLUMN: &str = "SELECT MAX(COLUMN_NAME = 'bumped_token') FROM information_schema.COLUMNS \
-     WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'tenure_fences'";
 
 impl Site {
-    /// Whether the procedures, and the column that came later, are those that this program would make: a
-    /// set-up of the same version may be older, and lack what was mended since.
+    /// Whether the procedures, the tables' rules and the column that came later are those that this program
+    /// would make: a set-up of the same version may be older, and lack what was mended since.
     pub(super) async fn examine_setup(&self) -> Finding {
         const SUBJECT: &str = "set-up";
         const LACKING: &str = "tenure_fences has no column bumped_token";
-        let columns = self.ask(Deed::Read, "its columns", COLUMN).await;
-        let (compared, columns) = match (self.compared().await, columns) {
-            (Ok(compared), Ok(columns)) => (compared, columns),
+        let (compared, lacking) = match (self.compared().await, self.what_tables_lack().await) {
+            (Ok(compared), Ok(lacking)) => (compared, lacking),
             (Err(error), _) | (_, Err(error)) => return unknown(SUBJECT, &error),
         };
-        let is_lacking = columns.first().and_then(|row| number(row, 0)) == Some(0);
+        let is_lacking = lacking.contains(&Lacking::Column);
+        let rules = lacking.iter().filter_map(|lacking| match lacking {
+            Lacking::Rule(name) => Some(*name),
+            Lacking::Column => None,
+        });
         let those = |wanted: Likeness| -> Vec<&str> {
             let those = compared.iter().filter(|(_, likeness)| *likeness == wanted);
             those.map(|(procedure, _)| procedure.name.as_str()).collect()
         };
-        let (other, unseen) = (those(Likeness::Other), those(Likeness::Unseen));
+        let (procedures, unseen) = (those(Likeness::Other), those(Likeness::Unseen));
+        if is_lacking && procedures.is_empty() {
+            const REPAIR: &str = "run `tenure store init` as the owner";
+            return match those(Likeness::Same).is_empty() {
+                // They may be those of the earlier set-up, which need it not.
+                true => warning(SUBJECT, LACKING, REPAIR),
+                false => bad(SUBJECT, LACKING, REPAIR),
+            };
+        }
+        let other: Vec<&str> = rules.chain(procedures).collect();
         if !other.is_empty() {
             let lacking = if is_lacking {
                 format!("; {LACKING}")
@@ -42,14 +49,6 @@ impl Site {
                 "run `tenure store init` of the latest Tenure that uses the database, as its owner: what was mended since the \
                  set-up is not there yet",
             );
-        }
-        if is_lacking {
-            const REPAIR: &str = "run `tenure store init` as the owner";
-            return match those(Likeness::Same).is_empty() {
-                // They may be those of the earlier set-up, which need it not.
-                true => warning(SUBJECT, LACKING, REPAIR),
-                false => bad(SUBJECT, LACKING, REPAIR),
-            };
         }
         if !unseen.is_empty() {
             return warning(

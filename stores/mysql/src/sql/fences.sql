@@ -6,7 +6,7 @@ CREATE TABLE IF NOT EXISTS tenure_fences (
     claimed_us     BIGINT       NOT NULL,
     previous_token BIGINT       NULL,
     bumped_token   BIGINT       NULL, -- while it equals the mark, an operator has raised it, and nobody has claimed it yet
-    CONSTRAINT tenure_fences_resource CHECK ({resource_fits}),
-    CONSTRAINT tenure_fences_lease CHECK (lease IS NULL OR {lease_fits}),
+    CONSTRAINT tenure_fences_resource CHECK ({tenure_fences_resource}),
+    CONSTRAINT tenure_fences_lease CHECK ({tenure_fences_lease}),
     CONSTRAINT tenure_fences_token CHECK (token >= 1)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

@@ -19,14 +19,11 @@ CREATE TABLE IF NOT EXISTS tenure_leases (
     previous_token BIGINT        NULL,
     previous_end   VARCHAR(8)    NULL,
     previous_us    BIGINT        NULL,
-    CONSTRAINT tenure_leases_name CHECK ({name_fits}),
-    CONSTRAINT tenure_leases_owner CHECK ({owner_fits}),
+    CONSTRAINT tenure_leases_name CHECK ({tenure_leases_name}),
+    CONSTRAINT tenure_leases_owner CHECK ({tenure_leases_owner}),
     CONSTRAINT tenure_leases_incarnation CHECK (CHAR_LENGTH(incarnation) = 32 AND incarnation REGEXP '^[0-9a-f]{32}$'),
     CONSTRAINT tenure_leases_numbers CHECK (token >= 1 AND attempt >= 1 AND terms >= 1 AND ttl_ms BETWEEN 100 AND 86400000),
     CONSTRAINT tenure_leases_times CHECK (created_us >= 1 AND acquired_us >= 1 AND expires_us >= 1
         AND COALESCE(renewed_us, 1) >= 1 AND COALESCE(released_us, 1) >= 1 AND COALESCE(step_down_us, 1) >= 1),
-    CONSTRAINT tenure_leases_previous CHECK (
-        previous_owner IS NULL AND previous_token IS NULL AND previous_end IS NULL AND previous_us IS NULL
-        OR {previous_owner_fits} AND previous_token >= 1 AND previous_end IN ('released', 'expired') AND previous_us >= 1
-    )
+    CONSTRAINT tenure_leases_previous CHECK ({tenure_leases_previous})
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

@@ -36,7 +36,7 @@ const REPLICAS: &str = "SELECT COUNT(IF(shown.COMMAND LIKE 'Binlog Dump%', 1, NU
 /// Servers that a newer MySQL follows, which has no status that says so: of a group, its members are no such.
 /// Seen by who may read the table.
 const FOLLOWED: &str = "SELECT COUNT(*) FROM performance_schema.replication_connection_status \
-     WHERE SERVICE_STATE <> 'OFF' AND CHANNEL_NAME NOT LIKE 'group\\_replication\\_%'";
+     WHERE SERVICE_STATE <> 'OFF' AND CHANNEL_NAME NOT LIKE 'group!_replication!_%' ESCAPE '!'";
 /// What a server is in its group; nothing where it is in none. Seen by who may read the table.
 const MEMBER: &str = "SELECT MAX(IF(MEMBER_ID = @@GLOBAL.server_uuid, CONCAT(MEMBER_STATE, ' ', MEMBER_ROLE), NULL)) \
      FROM performance_schema.replication_group_members";

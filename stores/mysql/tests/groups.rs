@@ -22,6 +22,11 @@ async fn group_of_mysql_is_taken_while_its_next_primary_waits_for_its_backlog() 
         let store = scratch.store().await;
         assert_eq!(store.traits().durability, Durability::Safe, "{waits}");
     }
+    // Its own channel is no other server that it follows, whatever mode sessions begin with.
+    let mode = "SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES'";
+    server.execute(mode).await.unwrap();
+    let traits = scratch.store().await.traits();
+    assert_eq!(traits.durability, Durability::Safe, "{mode}");
     server.execute(&level("EVENTUAL")).await.unwrap();
     let error = MysqlStore::connect(&scratch.url()).await.unwrap_err();
     assert_eq!(error.fault, Fault::Unsupported, "{error}");

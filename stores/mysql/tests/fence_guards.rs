@@ -207,3 +207,33 @@ async fn session_shows_no_term_after_the_fence_has_committed_in_mysql() {
     assert!(matches!(refusal, Some(FenceError::Unclaimed { .. })), "{error:?}");
     assert_eq!(cents(&scratch).await, 1);
 }
+
+/// A trigger of the user's own that calls the procedure is no guard's, also beside one: it stays, whoever
+/// guards and unguards.
+#[tokio::test]
+async fn trigger_of_the_users_own_that_asks_for_the_term_stays_in_mysql() {
+    let (scratch, fence) = fenced().await;
+    scratch.sql("CREATE TABLE audit (id INT PRIMARY KEY)").await;
+    let mut client = scratch.client().await;
+    client
+        .query_drop(
+            "CREATE TRIGGER tenure_insert_audit BEFORE INSERT ON account FOR EACH ROW \
+             BEGIN INSERT INTO audit VALUES (NEW.id); IF NEW.cents > 100 THEN CALL tenure_admit_1('ledger'); END IF; END",
+        )
+        .await
+        .unwrap();
+    let insert = |id: u32, cents: u32| format!("INSERT INTO account VALUES ({id}, {cents})");
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    for id in [2, 3] {
+        fence.guard("account", &ledger()).await.unwrap();
+        client.query_drop(insert(id, 7)).await.expect_err("it is guarded");
+        fence.unguard("account").await.unwrap();
+        client.query_drop(insert(id, 7)).await.expect("it is not guarded");
+        client
+            .query_drop(insert(99, 101))
+            .await
+            .expect_err("the user's own");
+    }
+    let audited: Vec<u32> = client.query("SELECT id FROM audit ORDER BY id").await.unwrap();
+    assert_eq!(audited, [2, 3]);
+}

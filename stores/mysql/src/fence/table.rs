@@ -30,7 +30,8 @@ impl MysqlFence {
     /// A stale term is refused, whatever its session shows. But a session shows what it has shown last until
     /// it ends, is reset or [commits](Self::commit) by the fence: on a connection that a pool hands on
     /// without resetting it, a program that does not enter at all may write while the term that entered there
-    /// before still holds the resource. `TRUNCATE`, what a foreign key does to a table by itself, and what
+    /// before still holds the resource. `TRUNCATE`, `ALTER TABLE` that exchanges, truncates or drops a
+    /// partition, MariaDB's `DELETE HISTORY`, what a foreign key does to a table by itself, and what
     /// replication applies as rows fire no trigger. Where it applies [statements](Self::log_has_statements),
     /// the replica's own triggers judge.
     ///

@@ -1,6 +1,6 @@
 //! A table that refuses stale tokens by its triggers, written to by whoever knows nothing of Tenure.
 use crate::common::Scratch;
-use rusqlite::Connection;
+use rusqlite::{Connection, MAIN_DB};
 use tenure_core::{Bump, Fault, Fence, FenceError, FencingToken, LeaseName, Leases, ResourceName, Term};
 use tenure_sqlite::{FencedTable, SqliteFence};
 
@@ -298,5 +298,72 @@ fn what_is_no_table_of_the_users_own_is_not_guarded() {
     }
     FencedTable::new("Account", &ledger())
         .install(&connection)
+        .unwrap();
+}
+
+/// No trigger sees what is written by a blob handle. SQLite itself refuses that where an index has the column,
+/// be it of no row.
+#[tokio::test]
+async fn blob_handle_writes_no_column_that_an_index_has() {
+    let scratch = Scratch::new();
+    let connection = scratch.raw();
+    connection
+        .execute_batch("CREATE TABLE account (id INTEGER PRIMARY KEY, body BLOB, fence INTEGER)")
+        .unwrap();
+    SqliteFence::install(&connection).unwrap();
+    FencedTable::new("account", &ledger())
+        .install(&connection)
+        .unwrap();
+    let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
+    fence.claim(&ledger(), &term(9)).await.unwrap();
+    let insert = "INSERT INTO account VALUES (1, zeroblob(5), 9)";
+    connection.execute(insert, []).unwrap();
+    let write = || -> Result<(), rusqlite::Error> {
+        let mut blob = connection.blob_open(MAIN_DB, "account", "body", 1, false)?;
+        blob.write_at(b"stale", 0)
+    };
+    write().expect("what the guard does not see");
+    connection
+        .execute_batch("CREATE INDEX no_handles ON account (body) WHERE 0")
+        .unwrap();
+    let refused = write().expect_err("the column has an index");
+    assert!(refused.to_string().contains("indexed"), "{refused}");
+}
+
+/// What a foreign key does to rows that the current term has written is no write of anybody's who could carry
+/// a token; a parent that is guarded itself takes only his that can.
+#[tokio::test]
+async fn what_foreign_keys_change_in_a_guarded_table_is_fenced_where_the_parent_is_guarded() {
+    let scratch = Scratch::new();
+    let connection = scratch.raw();
+    connection
+        .execute_batch(
+            "PRAGMA foreign_keys = ON;
+             CREATE TABLE client (id INTEGER PRIMARY KEY, fence INTEGER);
+             CREATE TABLE account (id INTEGER PRIMARY KEY, fence INTEGER, \
+                 client REFERENCES client ON DELETE SET NULL ON UPDATE CASCADE)",
+        )
+        .unwrap();
+    SqliteFence::install(&connection).unwrap();
+    let guard = |table: &str| FencedTable::new(table, &ledger()).install(&connection).unwrap();
+    guard("account");
+    let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
+    fence.claim(&ledger(), &term(9)).await.unwrap();
+    connection
+        .execute_batch("INSERT INTO client VALUES (1, 9); INSERT INTO account VALUES (1, 9, 1)")
+        .unwrap();
+    connection
+        .execute("UPDATE client SET id = 2", [])
+        .expect("what the guard takes for the current term's");
+    guard("client");
+    for unfenced in ["UPDATE client SET id = 3, fence = 7", "DELETE FROM client"] {
+        connection.execute(unfenced, []).expect_err(unfenced);
+    }
+    let client: i64 = connection
+        .query_row("SELECT client FROM account", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(client, 2);
+    connection
+        .execute("UPDATE client SET id = 3, fence = 9", [])
         .unwrap();
 }

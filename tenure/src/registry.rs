@@ -141,7 +141,7 @@ impl Registry {
             Some((scheme, _)) if self.openers.contains_key(scheme) => return Ok(scheme),
             Some((scheme, rest)) if is_surely_a_scheme(scheme, rest) => format!(
                 "no store for scheme \"{scheme}\" is compiled in (known: {self}){}",
-                way_to(scheme)
+                self.way_to(scheme)
             ),
             Some(_) => format!(
                 "the store URL has no scheme that is known, such as \"sqlite:/var/lib/app/leases.db\" (known: {self})"
@@ -151,6 +151,21 @@ impl Registry {
             ),
         };
         Err(StoreError::not_applied(Fault::Invalid, message))
+    }
+
+    /// The way to the store of Tenure's that is meant: it was left out of the build, or is known by a name
+    /// without a driver's, as other programs write it.
+    fn way_to(&self, scheme: &str) -> String {
+        let kind = scheme.split('+').next().unwrap_or(scheme);
+        if self.openers.contains_key(kind) {
+            return format!(
+                "; what follows \"{kind}+\" is not known: write \"{kind}:\", or another of these"
+            );
+        }
+        let Some(Kind { feature, .. }) = Kind::of(kind) else {
+            return String::new();
+        };
+        format!("; it comes with the feature \"{feature}\": build with --features {feature}")
     }
 
     /// Opens the store of a URL with the schemes that are [compiled in](Self::compiled_in).
@@ -172,14 +187,6 @@ fn refuse_blank_ends(url: &str) -> Result<(), StoreError> {
     }
     let message = "the store URL begins or ends with a blank or a line break; leave it out (in a name it is written as %20)";
     Err(StoreError::not_applied(Fault::Invalid, message))
-}
-
-/// The way to a store of Tenure's that was left out of the build.
-fn way_to(scheme: &str) -> String {
-    let Some(Kind { feature, .. }) = Kind::of(scheme.split('+').next().unwrap_or(scheme)) else {
-        return String::new();
-    };
-    format!("; it comes with the feature \"{feature}\": build with --features {feature}")
 }
 
 /// Whether a message may show it: what stands before a colon may be a password, or a token, too.

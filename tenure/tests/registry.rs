@@ -58,6 +58,23 @@ async fn what_is_opened_to_elect_is_opened_to_be_cleaned_up_with_the_same_words(
     }
 }
 
+/// As SQLAlchemy and others write URLs: the store is there, and nothing is to be built.
+#[tokio::test]
+async fn a_scheme_with_the_name_of_a_driver_is_told_the_one_without() {
+    for (url, scheme) in [
+        ("mysql+pymysql://h/app", "mysql"),
+        ("postgresql+psycopg2://h/app", "postgresql"),
+        ("redis+tls://h", "redis"),
+    ] {
+        let Err(error) = Registry::connect(url).await else {
+            panic!("no such scheme")
+        };
+        assert_eq!(error.fault, Fault::Invalid);
+        assert!(error.message.contains(&format!("write \"{scheme}:\"")), "{error}");
+        assert!(!error.message.contains("--features"), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn a_text_that_is_no_url_is_refused_with_an_example() {
     let Err(error) = Registry::connect("leases.db").await else {

@@ -11,6 +11,7 @@ use tenure::{
     Authority, Cause, Leadership, LeaseStore, LockManager, LockTimingOptions, ReleaseOutcome, SharedStore,
     StoreError, Timing, TimingOptions, Ttl, clock_now, sleep_until,
 };
+use tenure_testkit::in_one_of;
 
 #[tokio::test]
 async fn a_store_that_takes_no_writes_ends_the_term_at_its_deadline_and_not_before() {
@@ -98,7 +99,10 @@ async fn a_guarded_future_is_dropped_at_the_loss() {
 
 /// Far longer than the lease lasts, and than what a loss that is told by another thread may be late by.
 const HANGS_FOR: Duration = Duration::from_secs(20);
-const LATE_MAX: Duration = Duration::from_secs(10);
+
+/// What the machine may be late by in one of a few rounds. A loss is told 20 ms after the deadline if nobody
+/// knows its cause.
+const LATE_MAX: Duration = Duration::from_secs(1);
 
 /// The real store, whose renewals can be made to block their thread as a hanging disk would.
 struct HangingDisk {
@@ -123,6 +127,12 @@ impl LeaseStore for HangingDisk {
 
 #[tokio::test]
 async fn loss_is_told_at_the_deadline_even_if_the_elections_thread_hangs() {
+    let why = "a loss was told more than a second after its deadline";
+    in_one_of(3, why, async || lateness_of_a_loss().await < LATE_MAX).await;
+}
+
+/// How long after the deadline a loss is told while the election's thread hangs.
+async fn lateness_of_a_loss() -> Duration {
     let site = Site::new();
     let hangs = Arc::new(AtomicBool::new(false));
     let store = Arc::new(HangingDisk {
@@ -134,13 +144,10 @@ async fn loss_is_told_at_the_deadline_even_if_the_elections_thread_hangs() {
     hangs.store(true, Ordering::SeqCst);
     let told = soon("the loss", leadership.lost()).await;
     let late = clock_now().since(leadership.until());
-    assert!(
-        late < LATE_MAX,
-        "told {late:?} after the deadline, before the thread came back"
-    );
     assert!(matches!(told.cause, Cause::Deadline(_)));
     assert_eq!(leadership.authority(), Authority::None);
     hangs.store(false, Ordering::SeqCst);
+    late
 }
 
 /// A store in which nothing is renewed from now on, so that nobody but the deadline tells of a loss.

@@ -1,5 +1,8 @@
 //! Owners, who never wait for themselves.
 use crate::harness::{Site, enduring_lock_timing, soon};
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 use tenure::contract::Occupancy;
 use tenure::{Authority, Cause, LockError, LockTimingOptions, Reentrancy, ReleaseOutcome};
@@ -101,9 +104,17 @@ async fn a_handle_that_goes_with_its_task_leaves_the_lock_to_the_other_handles_o
     );
     let ended = tokio::spawn(async {});
     let mut bound = soon("one more", owner.lock("a")).await.unwrap().bound_to(&ended);
-    // Work on it is dropped when the beat finds that its task has ended.
-    let guarded = soon("its end", bound.guard(std::future::pending::<()>())).await;
+    // Work on it is dropped when the beat finds that its task has ended, and makes no step after that.
+    let steps_too_late = AtomicU32::new(0);
+    let work = poll_fn(|_| {
+        if bound.authority() == Authority::None {
+            steps_too_late.fetch_add(1, Ordering::SeqCst);
+        }
+        Poll::<()>::Pending
+    });
+    let guarded = soon("its end", bound.guard(work)).await;
     assert_eq!(guarded.unwrap_err().cause, Cause::GivenBack);
+    assert_eq!(steps_too_late.into_inner(), 0);
     assert_eq!(
         (bound.authority(), bound.remaining()),
         (Authority::None, Duration::ZERO)

@@ -248,7 +248,7 @@ async fn the_place_of_a_waiter_that_is_not_polled_is_extended_for_one_ttl_at_mos
     let site = Site::new();
     // No beat falls on the end of the ttl: one that is a little late is not one too many.
     let timing = LockTimingOptions {
-        beat_every: Some(Duration::from_millis(2_200)),
+        renew_every: Some(Duration::from_millis(2_200)),
         ..LockTimingOptions::new(Duration::from_secs(8))
     };
     let timing = timing.check().unwrap();

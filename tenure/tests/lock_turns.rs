@@ -21,7 +21,7 @@ const TTL: Duration = Duration::from_secs(4);
 /// So short that a test may wait for longer, and renewed so often that it outlasts a stall.
 fn short() -> LockTiming {
     let options = LockTimingOptions {
-        beat_every: Some(TTL / 8),
+        renew_every: Some(TTL / 8),
         ..LockTimingOptions::new(TTL)
     };
     options.check().unwrap()

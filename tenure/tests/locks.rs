@@ -446,7 +446,7 @@ async fn a_lock_whose_task_has_ended_is_handed_on_to_whoever_waits_here() {
 #[tokio::test]
 async fn a_ttl_beyond_all_bounds_is_refused_in_words() {
     let options = LockTimingOptions {
-        buffer_percent: 200,
+        step_allowance: Some(Duration::MAX),
         ..LockTimingOptions::new(Duration::MAX)
     };
     assert!(options.check().is_err());

@@ -180,7 +180,7 @@ impl Lock {
         }
     }
 
-    /// What is left until authority ends, unless a beat extends it. Zero once it is over.
+    /// What is left until authority ends, unless a renewal extends it. Zero once it is over.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         match self.is_gone() {
@@ -189,8 +189,8 @@ impl Lock {
         }
     }
 
-    /// When authority ends, unless a beat extends it, on the clock of [`clock_now`](crate::clock_now). In the
-    /// past once it is over, and once this handle has gone.
+    /// When authority ends, unless a renewal extends it, on the clock of [`clock_now`](crate::clock_now). In
+    /// the past once it is over, and once this handle has gone.
     #[must_use]
     pub fn until(&self) -> Moment {
         match self.is_gone() {

@@ -121,7 +121,7 @@ pub async fn a_row_that_is_kept_locked_costs_its_own_lock_alone<Keeping>(
     // So short that a request may take less than these servers' own bounds on a wait for a row.
     let timing = LockTimingOptions {
         // Those that are not locked outlast a stall of three seconds.
-        beat_every: Some(Duration::from_millis(500)),
+        renew_every: Some(Duration::from_millis(500)),
         ..LockTimingOptions::new(Duration::from_secs(4))
     };
     let timing = timing.check().unwrap();

@@ -117,7 +117,7 @@ pub fn enduring_timing() -> Timing {
 /// As [`enduring_timing`], for locks.
 pub fn enduring_lock_timing() -> LockTiming {
     let options = LockTimingOptions {
-        beat_every: Some(Duration::from_millis(500)),
+        renew_every: Some(Duration::from_millis(500)),
         ..LockTimingOptions::new(Duration::from_secs(6))
     };
     options.check().unwrap()

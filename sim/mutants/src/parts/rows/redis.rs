@@ -343,8 +343,8 @@ pub(super) const ROWS: &[Wrong] = &[
                 "            None => {",
             ],
             [
-                "had begun just before is there now.\n                self.is_unused().await?;",
-                "had begun just before is there now.",
+                "there now.\n                self.is_unused().await?;",
+                "there now.",
             ],
         ],
         MEMBERSHIP,

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::time::Duration;
-use tenure_core::{Certainty, Fault, LeaseName, StoreError};
+use tenure_core::{Certainty, Fault, LeaseName, ResourceName, StoreError};
 
 /// Longest piece of a foreign message that is passed on, in characters.
 const LINE_CHARACTERS_MAX: usize = 200;
@@ -161,6 +161,12 @@ pub fn line(text: impl Display) -> String {
 #[must_use]
 pub fn lease_subject(name: &LeaseName) -> String {
     format!("lease \"{name}\"")
+}
+
+/// What an error about this resource is about.
+#[must_use]
+pub fn fence_subject(resource: &ResourceName) -> String {
+    format!("fence \"{resource}\"")
 }
 
 #[cfg(test)]

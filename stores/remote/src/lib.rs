@@ -3,6 +3,8 @@
 //! - [`Remote`]: a [`LeaseStore`](tenure_core::LeaseStore) whose requests run on a thread of its own
 //!   ([`OwnThread`]), over whatever implements [`Requests`]; [`lease_store!`] makes a public type of it.
 //! - [`PurgeRequests`], [`lease_purge!`]: the same for [`LeasePurge`](tenure_core::LeasePurge).
+//! - [`RemoteFence`]: the same for fences. Over [`Marks`], each of which is a row, it is a whole
+//!   [`Fence`](tenure_core::Fence); [`fence!`] makes a public type of it.
 //! - [`Noter`]: refusals of a fence on their way into the database.
 //! - [`ReadWatch`], [`WatchPlaces`]: watches that are read there, and how many there may be.
 //! - [`findings`]: what an examination says, and [`clock`]: how it compares clocks.
@@ -19,6 +21,7 @@
 
 pub mod clock;
 mod errors;
+mod fence;
 pub mod findings;
 mod folders;
 mod in_line;
@@ -36,7 +39,8 @@ mod turns;
 pub mod url;
 mod watch;
 
-pub use errors::{Deed, TlsWords, after_a_step, lease_subject, line, none_lets_in, timed_out};
+pub use errors::{Deed, TlsWords, after_a_step, fence_subject, lease_subject, line, none_lets_in, timed_out};
+pub use fence::{BumpSetUp, ClaimRow, Kept, MarkRow, Marks, RemoteFence, Sought, ruled};
 pub use folders::is_emptied;
 pub use in_line::TriedInVain;
 pub use link::{Dial, Link, Open, Waiting};

@@ -38,6 +38,17 @@ pub trait Notes: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), String>> + Send;
 }
 
+impl<N: Notes> Notes for Arc<N> {
+    fn note(
+        &self,
+        resource: &ResourceName,
+        count: u64,
+        last: FencingToken,
+    ) -> impl Future<Output = Result<(), String>> + Send {
+        N::note(self, resource, count, last)
+    }
+}
+
 /// Waits for a moment, of another length each time, before a note that another was faster than compares and
 /// writes anew: those who count the same resource at once must not meet again and again.
 pub async fn pause_between_rounds() {
@@ -70,6 +81,12 @@ impl<N: Notes> Noter<N> {
             state: Mutex::default(),
             writing: tokio::sync::Mutex::default(),
         })
+    }
+
+    /// Where they are kept.
+    #[must_use]
+    pub fn notes(&self) -> &N {
+        &self.notes
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

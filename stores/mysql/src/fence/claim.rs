@@ -5,45 +5,8 @@ use crate::row::{is_null, number, text};
 use crate::schema::{LEASES_ELSEWHERE, call, literal, literal_or_null};
 use crate::site::Site;
 use mysql_async::Row;
-use tenure_core::{
-    Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Leases, Mark, ResourceName, Ruling,
-    StoreError, Term, decide_claim, horizon,
-};
-use tenure_remote::{Deed, after_a_step};
-
-/// What a claim was judged by, as the server found it under the lock of the mark: without its lease, where
-/// that is the term's and nobody has claimed the mark.
-pub(super) struct Found {
-    pub(super) mark: Option<Mark>,
-    granted: Option<FencingToken>,
-    clock_ms: u64,
-    /// Whether the server has raised the mark.
-    raised: bool,
-}
-
-impl Found {
-    /// The rules that all fences share, on what the server has found. They and its own decision must agree.
-    pub(super) fn ruled(&self, resource: &ResourceName, term: &Term) -> Result<Claimed, FenceError> {
-        let mark = self.mark.as_ref().map(|mark| mark.token);
-        let owner = self.mark.as_ref().and_then(|mark| mark.lease.as_ref());
-        let limit = match self.granted {
-            Some(highest) => Horizon::Granted(highest),
-            None => Horizon::Clock(horizon(self.clock_ms, mark)),
-        };
-        match decide_claim(resource, term, owner, mark, limit)? {
-            Ruling::Raise if self.raised => Ok(Claimed::Raised { from: mark }),
-            Ruling::Holds if !self.raised => Ok(Claimed::Already),
-            Ruling::Raise | Ruling::Holds => Err(FenceError::Store(StoreError::unknown(
-                Fault::Internal,
-                format!(
-                    "{}: the server's decision is not that of this version of Tenure; run `tenure store init`, then claim \
-                     again",
-                    subject(resource)
-                ),
-            ))),
-        }
-    }
-}
+use tenure_core::{Bump, FencingToken, LeaseName, Leases, ResourceName, StoreError, Term};
+use tenure_remote::{BumpSetUp, ClaimRow, Deed};
 
 /// What calls a procedure that raises marks, and tells it where the leases are.
 fn telling(leases: Leases, call: &str) -> String {
@@ -54,13 +17,12 @@ fn telling(leases: Leases, call: &str) -> String {
 }
 
 impl Site {
-    /// Claims, in one round trip.
     pub(super) async fn claim(
         &self,
         leases: Leases,
         resource: &ResourceName,
         term: &Term,
-    ) -> Result<Found, StoreError> {
+    ) -> Result<ClaimRow, StoreError> {
         let subject = subject(resource);
         let statement = telling(
             leases,
@@ -73,35 +35,14 @@ impl Site {
                 ],
             ),
         );
-        let _turn = self.claim_turns.begin(&subject, self.place()).await?;
-        let rows = self.raise(&subject, &statement).await;
-        let rows = rows.map_err(|mut error| {
-            if error.fault == Fault::Busy {
-                error
-                    .message
-                    .push_str("; an open transaction of an earlier term may hold the mark: claim again, or end its session");
-            }
-            error
-        })?;
+        let rows = self.raise(&subject, &statement).await?;
         let row = rows.first().ok_or_else(|| self.without_verdict(&subject))?;
         let raised = number(row, 4).ok_or_else(|| self.without_verdict(&subject))? != 0;
-        let mark = match number(row, 1) {
-            Some(mark) => match self.understood(resource.as_str(), text(row, 0), Some(mark)) {
-                // The server has committed it.
-                Err(error) if raised => return Err(after_a_step(error)),
-                mark => Some(mark?),
-            },
-            None => None,
-        };
-        Ok(Found {
-            mark,
-            // A procedure from before may have gone by the record all the same: then its decision is another.
-            granted: number(row, 2)
-                .filter(|_| leases == Leases::Here)
-                .and_then(|token| FencingToken::from_signed(token).ok()),
-            clock_ms: number(row, 3)
-                .and_then(|clock| u64::try_from(clock).ok())
-                .unwrap_or(0),
+        Ok(ClaimRow {
+            lease: text(row, 0).map(str::to_owned),
+            token: number(row, 1),
+            granted: number(row, 2),
+            clock_ms: number(row, 3),
             raised,
         })
     }
@@ -111,53 +52,29 @@ impl Site {
         self.ask_on(&self.claims, Deed::Write, subject, statement).await
     }
 
-    /// Bumps the mark; answers with it.
-    pub(super) async fn bump(&self, leases: Leases, bump: &Bump) -> Result<Mark, StoreError> {
-        let resource = &bump.resource;
-        let subject = subject(resource);
-        if let Some(lack) = self.lack_of_earlier_set_up(leases, bump, &subject).await? {
-            let message = format!(
-                "{subject} at {}: the set-up is of an earlier Tenure, {lack}; nothing was changed: run `tenure store init`, \
-                 then bump it again",
-                self.place()
-            );
-            return Err(StoreError::not_applied(Fault::Unsupported, message));
-        }
+    pub(super) async fn bump(&self, leases: Leases, bump: &Bump) -> Result<Option<i64>, StoreError> {
+        let subject = subject(&bump.resource);
         let above = bump.above.map(FencingToken::signed);
         let statement = telling(
             leases,
             &call(
                 "bump",
                 &[
-                    literal(resource.as_str()),
+                    literal(bump.resource.as_str()),
                     above.map_or_else(|| "NULL".to_owned(), |above| above.to_string()),
                     literal_or_null(bump.lease.as_ref().map(LeaseName::as_str)),
                 ],
             ),
         );
-        let _turn = self.claim_turns.begin(&subject, self.place()).await?;
         let rows = self.raise(&subject, &statement).await?;
         let row = rows.first().ok_or_else(|| self.without_verdict(&subject))?;
-        if is_null(row, 0) {
-            // One that is none is told as such.
-            self.kept(resource).await?;
-            let message = format!("{subject}: no token is left above the mark");
-            return Err(StoreError::not_applied(Fault::Invalid, message));
+        match number(row, 0) {
+            None if !is_null(row, 0) => Err(self.without_verdict(&subject)),
+            raised => Ok(raised),
         }
-        number(row, 0).ok_or_else(|| self.without_verdict(&subject))?;
-        // It was raised, whatever comes of the look at it.
-        let kept = self.kept(resource).await.map_err(after_a_step)?;
-        kept.map(|kept| kept.mark)
-            .ok_or_else(|| self.without_verdict(&subject))
     }
 
-    /// Why the procedure, of an earlier Tenure, would bump the mark wrongly.
-    async fn lack_of_earlier_set_up(
-        &self,
-        leases: Leases,
-        bump: &Bump,
-        subject: &str,
-    ) -> Result<Option<&'static str>, StoreError> {
+    pub(super) async fn bump_set_up(&self, bump: &Bump) -> Result<BumpSetUp, StoreError> {
         // A record counts only where there is one. Where the text is hidden from this role, nobody knows what
         // the procedure hears.
         let asked = format!(
@@ -166,15 +83,16 @@ impl Site {
             literal_or_null(bump.lease.as_ref().map(LeaseName::as_str)),
             literal(bump.resource.as_str())
         );
-        let found = self.ask(Deed::Read, subject, &asked).await?;
-        let says = |column| found.first().and_then(|row| number(row, column));
-        Ok(match (says(0), says(1), leases) {
-            // It would raise the mark, and leave it to whoever is granted that very number.
-            (Some(0), _, _) => Some("in which a bumped mark admits the term of its own number"),
-            (_, Some(0), Leases::Elsewhere) => {
-                Some("which would raise the mark above a record of that lease here, although it is elsewhere")
-            }
-            (_, _, Leases::Here | Leases::Elsewhere) => None,
+        let found = self.ask(Deed::Read, &subject(&bump.resource), &asked).await?;
+        let says = |column| {
+            found
+                .first()
+                .and_then(|row| number(row, column))
+                .map(|says| says != 0)
+        };
+        Ok(BumpSetUp {
+            notes_it: says(0),
+            hears_of_leases: says(1),
         })
     }
 }

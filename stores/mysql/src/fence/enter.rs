@@ -1,6 +1,5 @@
 //! Entering the user's transactions, and committing them.
 
-use super::marks::ruled;
 use super::{MysqlFence, subject};
 use crate::fault::{has_changed, is_refusal, store_error};
 use crate::schema::{call, literal, quoted};
@@ -8,7 +7,7 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Transaction};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use tenure_core::{Fault, FenceError, ResourceName, StoreError, Term};
-use tenure_remote::{Deed, after_a_step};
+use tenure_remote::{Deed, after_a_step, ruled};
 
 impl MysqlFence {
     /// Admits a term into the user's own transaction, or refuses it: to be called in the transaction that
@@ -51,7 +50,7 @@ impl MysqlFence {
         let literals = [literal(resource.as_str()), literal(lease), token.to_string()];
         let called = call("enter", &literals);
         // The transaction may be in another database of the server.
-        let place = format!("CALL {}.", quoted(&self.site.dial.url.database));
+        let place = format!("CALL {}.", quoted(&self.0.site().dial.url.database));
         let entered = entry(resource);
         let statement = format!("{}; SAVEPOINT {entered}", called.replacen("CALL ", &place, 1));
         let Err(error) = transaction.query_drop(statement).await else {
@@ -59,19 +58,19 @@ impl MysqlFence {
         };
         let refused = matches!(&error, Error::Server(answer) if is_refusal(answer) || has_changed(answer));
         if !refused {
-            let failed = store_error(&error, Deed::Read, &subject(resource), self.site.place());
+            let failed = store_error(&error, Deed::Read, &subject(resource), self.0.site().place());
             return Err(FenceError::Store(failed));
         }
         // Which refusal it is, the mark says as it is now; what the transaction saw may be older.
-        let found = self.find(resource).await?;
+        let found = self.0.find(resource).await?;
         match ruled(resource, term, found.as_ref()) {
-            Err(refusal) => self.refuse(found.as_ref(), refusal),
+            Err(refusal) => self.0.refuse(found.as_ref(), refusal),
             Ok(()) => Err(FenceError::Store(StoreError::not_applied(
                 Fault::Busy,
                 format!(
                     "{} at {}: the transaction began to read before the claim; begin it again, and enter it first",
                     subject(resource),
-                    self.site.place()
+                    self.0.site().place()
                 ),
             ))),
         }
@@ -94,7 +93,7 @@ impl MysqlFence {
         mut transaction: Transaction<'_>,
         resource: &ResourceName,
     ) -> Result<(), FenceError> {
-        let (subject, place) = (subject(resource), self.site.place());
+        let (subject, place) = (subject(resource), self.0.site().place());
         // The session stops to show the term as well: whoever has it next is not to write to guarded tables
         // by that.
         let released = format!("RELEASE SAVEPOINT {}; SET @tenure_term = NULL", entry(resource));
@@ -138,7 +137,7 @@ impl MysqlFence {
         if !is_refusal(answer) {
             return Ok(None);
         }
-        let found = self.find(resource).await?;
+        let found = self.0.find(resource).await?;
         // The term holds the mark, but the transaction had not entered.
         let unclaimed = || FenceError::Unclaimed {
             resource: resource.clone(),
@@ -148,7 +147,7 @@ impl MysqlFence {
             .err()
             .unwrap_or_else(unclaimed);
         if found.is_some() {
-            self.noter.count(&self.thread, &refusal);
+            self.0.count_refusal(&refusal);
         }
         Ok(Some(refusal))
     }

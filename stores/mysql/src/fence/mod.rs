@@ -12,17 +12,15 @@ use crate::connect::{bounded, open};
 use crate::site::Site;
 use crate::store::MysqlStore;
 use crate::url::StoreUrl;
-use marks::{Kept, ruled};
-use refusals::Beside;
 use std::fmt;
 use std::sync::Arc;
-use tenure_core::{
-    Answer, Bump, Claimed, Cursor, Fence, FenceError, Leases, Mark, MarkPage, ResourceName, StoreError, Term,
-};
-use tenure_remote::{Noter, OwnThread};
+use tenure_core::{Leases, StoreError};
+pub(crate) use tenure_remote::fence_subject as subject;
+use tenure_remote::{OwnThread, RemoteFence, fence};
 
-/// A mark per resource, in the user's own server, beside the data it protects: [`claim`](Fence::claim) once
-/// per term, [`enter`](Self::enter) in every transaction that writes.
+/// A mark per resource, in the user's own server, beside the data it protects:
+/// [`claim`](tenure_core::Fence::claim) once per term, [`enter`](Self::enter) in every transaction that
+/// writes.
 ///
 /// ```no_run
 /// use tenure_core::{Fence, Leases, ResourceName, Term};
@@ -55,12 +53,7 @@ use tenure_remote::{Noter, OwnThread};
 /// Its own requests run on a thread of its own, or of the store it belongs to. Refusals are counted beside
 /// the mark, at most once a second.
 #[derive(Clone)]
-pub struct MysqlFence {
-    site: Arc<Site>,
-    thread: Arc<OwnThread>,
-    noter: Arc<Noter<Beside>>,
-    leases: Leases,
-}
+pub struct MysqlFence(RemoteFence<Site>);
 
 impl MysqlFence {
     /// The fence in the database of a URL, as [`MysqlStore::connect`] takes it.
@@ -76,117 +69,34 @@ impl MysqlFence {
         let url = StoreUrl::parse(url)?;
         let thread = OwnThread::start(SYSTEM)?;
         let site = thread.run(bounded(url.place(), open(url))).await??;
-        Ok(Self::over(Arc::new(site), Arc::new(thread), leases))
+        Ok(Self(RemoteFence::new(Arc::new(site), Arc::new(thread), leases)))
     }
 
     /// The fence in the database of the leases, on the connections of their store.
     #[must_use]
     pub fn beside(store: &MysqlStore) -> Self {
-        Self::over(
+        Self(RemoteFence::new(
             Arc::clone(store.0.site()),
             Arc::clone(store.0.thread()),
             Leases::Here,
-        )
-    }
-
-    fn over(site: Arc<Site>, thread: Arc<OwnThread>, leases: Leases) -> Self {
-        Self {
-            noter: Noter::new(Beside(Arc::clone(&site))),
-            site,
-            thread,
-            leases,
-        }
-    }
-
-    /// Counts a refusal beside the mark that was found; where there is none, there is nothing to count
-    /// beside.
-    fn refuse<T, M>(&self, found: Option<&M>, error: FenceError) -> Result<T, FenceError> {
-        if found.is_some() {
-            self.noter.count(&self.thread, &error);
-        }
-        Err(error)
-    }
-
-    /// Runs a look or a change at the site, on its thread.
-    async fn at_site<T: Send + 'static, W>(&self, work: impl FnOnce(Arc<Site>) -> W) -> Result<T, FenceError>
-    where
-        W: Future<Output = Result<T, StoreError>> + Send + 'static,
-    {
-        let done = self.thread.run(work(Arc::clone(&self.site))).await;
-        Ok(done??)
-    }
-
-    async fn find(&self, resource: &ResourceName) -> Result<Option<Kept>, FenceError> {
-        let resource = resource.clone();
-        self.at_site(|site| async move { site.kept(&resource).await })
-            .await
+        ))
     }
 }
 
 impl fmt::Debug for MysqlFence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MysqlFence")
-            .field("place", &self.site.place())
+            .field("place", &self.0.site().place())
             .finish_non_exhaustive()
     }
 }
 
-impl Fence for MysqlFence {
-    /// Durable before it returns; but [`Claimed::Already`] may come while the term's first claim is still on
-    /// its way to the disk, where it is with the next commit of the server: so with whatever is written
-    /// behind it.
+fence!(
+    /// Durable before it returns; but [`Claimed::Already`](tenure_core::Claimed::Already) may come while the
+    /// term's first claim is still on its way to the disk, where it is with the next commit of the server: so
+    /// with whatever is written behind it.
     ///
     /// Waits for transactions that have entered, 3 s or, by MySQL, 4 s at most, and before that, where six
     /// claims by this fence are under way, 5 s for its turn. A refusal takes no lock.
-    fn claim<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-        term: &'a Term,
-    ) -> Answer<'a, Result<Claimed, FenceError>> {
-        Box::pin(async move {
-            let (leases, owned, asked) = (self.leases, resource.clone(), term.clone());
-            let found = self
-                .at_site(|site| async move { site.claim(leases, &owned, &asked).await })
-                .await?;
-            found
-                .ruled(resource, term)
-                .or_else(|error| self.refuse(found.mark.as_ref(), error))
-        })
-    }
-
-    fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
-        Box::pin(async move {
-            let found = self.find(resource).await?;
-            ruled(resource, term, found.as_ref()).or_else(|error| self.refuse(found.as_ref(), error))
-        })
-    }
-
-    fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
-        Box::pin(async { Ok(self.find(resource).await?.map(|kept| kept.mark)) })
-    }
-
-    fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {
-        let after = after.cloned();
-        Box::pin(self.at_site(|site| async move { site.marks(after.as_ref()).await }))
-    }
-
-    fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
-        let (leases, bump) = (self.leases, bump.clone());
-        Box::pin(self.at_site(move |site| async move { site.bump(leases, &bump).await }))
-    }
-
-    fn count_refusal(&self, refusal: &FenceError) {
-        self.noter.count(&self.thread, refusal);
-    }
-
-    fn note_refusals(&self) -> Answer<'_, ()> {
-        let noter = Arc::clone(&self.noter);
-        let noting = self.thread.run(async move { noter.note().await });
-        // The thread gives up only when the fence is dropped.
-        Box::pin(async move { drop(noting.await) })
-    }
-}
-
-fn subject(resource: &ResourceName) -> String {
-    format!("fence \"{resource}\"")
-}
+    MysqlFence
+);

@@ -2,14 +2,10 @@
 
 use crate::schema::{NOW_US, literal};
 use crate::site::Site;
-use std::sync::Arc;
 use tenure_core::{FencingToken, ResourceName};
 use tenure_remote::{Deed, Notes};
 
-/// The marks of one database.
-pub(super) struct Beside(pub(super) Arc<Site>);
-
-impl Notes for Beside {
+impl Notes for Site {
     async fn note(&self, resource: &ResourceName, count: u64, last: FencingToken) -> Result<(), String> {
         let (count, last) = (i64::try_from(count).unwrap_or(i64::MAX), last.signed());
         let statement = format!(
@@ -18,7 +14,7 @@ impl Notes for Beside {
              last_us = {NOW_US}",
             literal(resource.as_str())
         );
-        let noted = self.0.ask(Deed::Write, "refusals", &statement).await;
+        let noted = self.ask(Deed::Write, "refusals", &statement).await;
         noted.map(drop).map_err(|error| error.to_string())
     }
 }

@@ -43,43 +43,44 @@ impl MysqlFence {
     /// table stays open for 2 s; do it again. A guard that was there stays in force until the new one is.
     pub async fn guard(&self, table: &str, resource: &ResourceName) -> Result<(), FenceError> {
         let (table, resource) = (table.to_owned(), resource.clone());
-        self.at_site(|site| async move {
-            let table = site.table_named(&table).await?;
-            if OWN_TABLES.contains(&table.name.to_ascii_lowercase().as_str()) {
-                // It would take no lease, or no claim, any more.
-                return Err(crate::url::invalid(&format!(
-                    "table {} is Tenure's own, and not one of your data: guard those that are",
-                    table.shown()
-                )));
-            }
-            let Triggers {
-                of_table: before,
-                others,
-            } = site.triggers(&table).await?;
-            let marks = &site.dial.url.database;
-            let procedure = format!("{}.tenure_admit_{VERSION}", quoted(marks));
-            let subject = format!("the triggers of table {}", table.shown());
-            let mut now = Vec::with_capacity(DEEDS.len());
-            let mut statements = Vec::new();
-            let number = number_of([marks, &table.name, resource.as_str()]);
-            for deed in DEEDS {
-                let trigger = free_name(deed, number, &others);
-                if !before.contains(&trigger) {
-                    statements.push(format!(
-                        "CREATE TRIGGER {} BEFORE {deed} ON {} FOR EACH ROW CALL {procedure}({})",
-                        table.beside(&trigger),
-                        table.beside(&table.name),
-                        literal(resource.as_str())
-                    ));
+        self.0
+            .at_site(|site| async move {
+                let table = site.table_named(&table).await?;
+                if OWN_TABLES.contains(&table.name.to_ascii_lowercase().as_str()) {
+                    // It would take no lease, or no claim, any more.
+                    return Err(crate::url::invalid(&format!(
+                        "table {} is Tenure's own, and not one of your data: guard those that are",
+                        table.shown()
+                    )));
                 }
-                now.push(trigger);
-            }
-            for old in before.iter().filter(|old| !now.contains(old)) {
-                statements.push(dropping(&table, old));
-            }
-            site.alter(&subject, &statements).await
-        })
-        .await
+                let Triggers {
+                    of_table: before,
+                    others,
+                } = site.triggers(&table).await?;
+                let marks = &site.dial.url.database;
+                let procedure = format!("{}.tenure_admit_{VERSION}", quoted(marks));
+                let subject = format!("the triggers of table {}", table.shown());
+                let mut now = Vec::with_capacity(DEEDS.len());
+                let mut statements = Vec::new();
+                let number = number_of([marks, &table.name, resource.as_str()]);
+                for deed in DEEDS {
+                    let trigger = free_name(deed, number, &others);
+                    if !before.contains(&trigger) {
+                        statements.push(format!(
+                            "CREATE TRIGGER {} BEFORE {deed} ON {} FOR EACH ROW CALL {procedure}({})",
+                            table.beside(&trigger),
+                            table.beside(&table.name),
+                            literal(resource.as_str())
+                        ));
+                    }
+                    now.push(trigger);
+                }
+                for old in before.iter().filter(|old| !now.contains(old)) {
+                    statements.push(dropping(&table, old));
+                }
+                site.alter(&subject, &statements).await
+            })
+            .await
     }
 
     /// Whether the binary log may have statements, as it has by MariaDB's default (`binlog_format = MIXED`).
@@ -90,7 +91,8 @@ impl MysqlFence {
     /// # Errors
     /// [`FenceError::Store`]: the server does not answer.
     pub async fn log_has_statements(&self) -> Result<bool, FenceError> {
-        self.at_site(|site| async move { Ok(site.server().await?.logs_statements()) })
+        self.0
+            .at_site(|site| async move { Ok(site.server().await?.logs_statements()) })
             .await
     }
 
@@ -100,14 +102,16 @@ impl MysqlFence {
     /// [`FenceError::Store`], as [`guard`](Self::guard).
     pub async fn unguard(&self, table: &str) -> Result<(), FenceError> {
         let table = table.to_owned();
-        self.at_site(|site| async move {
-            let table = site.table_named(&table).await?;
-            let subject = format!("the triggers of table {}", table.shown());
-            let triggers = site.triggers(&table).await?.of_table;
-            let statements: Vec<String> = triggers.iter().map(|trigger| dropping(&table, trigger)).collect();
-            site.alter(&subject, &statements).await
-        })
-        .await
+        self.0
+            .at_site(|site| async move {
+                let table = site.table_named(&table).await?;
+                let subject = format!("the triggers of table {}", table.shown());
+                let triggers = site.triggers(&table).await?.of_table;
+                let statements: Vec<String> =
+                    triggers.iter().map(|trigger| dropping(&table, trigger)).collect();
+                site.alter(&subject, &statements).await
+            })
+            .await
     }
 }
 

@@ -1,11 +1,12 @@
 //! Entering the user's transactions.
 
-use super::marks::{BUMPED_TOKEN, Kept, ruled};
+use super::marks::BUMPED_TOKEN;
 use super::{PostgresFence, subject};
 use crate::fault::{Deed, store_error};
 use crate::schema::{showing, turnstile};
 use crate::site::Typed;
 use tenure_core::{Fault, FenceError, ResourceName, StoreError, Term};
+use tenure_remote::{MarkRow, ruled};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Transaction};
 
@@ -43,8 +44,8 @@ impl PostgresFence {
              THEN pg_catalog.concat({}) END FROM {}.fences f \
              WHERE resource = $1 AND (SELECT pg_catalog.pg_advisory_xact_lock_shared({})) IS NOT NULL FOR SHARE",
             showing("$1", "$3::text || ' '::text || $2"),
-            self.site.schema(),
-            turnstile(&self.site.dial.url.schema, "$1")
+            self.0.site().schema(),
+            turnstile(&self.0.site().dial.url.schema, "$1")
         );
         let (lease, token) = (term.lease.as_str(), term.token.signed());
         let parameters: [Typed<'_>; 3] = [
@@ -56,11 +57,14 @@ impl PostgresFence {
         match transaction.query_typed(&statement, &parameters).await {
             Ok(rows) => {
                 let found = rows.first().map(|row| {
-                    let owner: Option<String> = row.try_get(0).ok().flatten();
-                    let mark = self
-                        .site
-                        .understood(resource.as_str(), owner.as_deref(), row.try_get(1).ok());
-                    mark.map(|mark| Kept::new(mark, row.try_get(2).ok().flatten()))
+                    let shown = MarkRow {
+                        resource: resource.to_string(),
+                        lease: row.try_get(0).ok().flatten(),
+                        token: row.try_get(1).ok(),
+                        bumped_token: row.try_get(2).ok().flatten(),
+                        ..MarkRow::default()
+                    };
+                    shown.read(&**self.0.site())
                 });
                 let found = found.transpose()?;
                 match ruled(resource, term, found.as_ref()) {
@@ -69,16 +73,16 @@ impl PostgresFence {
                         let message = format!(
                             "{} at {}: the transaction began to read before the claim; begin it again, and enter it first",
                             subject(resource),
-                            self.site.place
+                            self.0.site().place
                         );
                         let failed = StoreError::not_applied(Fault::Busy, message);
                         self.as_it_is_now(resource, term, failed).await
                     }
-                    ruled => ruled.or_else(|error| self.refuse(found.as_ref(), error)),
+                    ruled => ruled.or_else(|error| self.0.refuse(found.as_ref(), error)),
                 }
             }
             Err(error) => {
-                let failed = store_error(&error, Deed::Read, &subject(resource), &self.site.place);
+                let failed = store_error(&error, Deed::Read, &subject(resource), &self.0.site().place);
                 match failed.fault {
                     Fault::Busy => self.as_it_is_now(resource, term, failed).await,
                     _ => Err(FenceError::Store(failed)),
@@ -95,8 +99,8 @@ impl PostgresFence {
         term: &Term,
         failed: StoreError,
     ) -> Result<(), FenceError> {
-        let found = self.find(resource).await?;
-        ruled(resource, term, found.as_ref()).or_else(|error| self.refuse(found.as_ref(), error))?;
+        let found = self.0.find(resource).await?;
+        ruled(resource, term, found.as_ref()).or_else(|error| self.0.refuse(found.as_ref(), error))?;
         Err(FenceError::Store(failed))
     }
 
@@ -110,7 +114,7 @@ impl PostgresFence {
             .as_db_error()
             .filter(|answer| REFUSALS.contains(&answer.code().code()))?;
         let resource = ResourceName::new(refused.constraint()?).ok()?;
-        let found = match self.find(&resource).await {
+        let found = match self.0.find(&resource).await {
             Ok(found) => found,
             Err(unread) => return Some(unread),
         };
@@ -123,7 +127,7 @@ impl PostgresFence {
             .err()
             .unwrap_or_else(unclaimed);
         if found.is_some() {
-            self.noter.count(&self.thread, &refusal);
+            self.0.count_refusal(&refusal);
         }
         Some(refusal)
     }

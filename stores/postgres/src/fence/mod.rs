@@ -11,17 +11,15 @@ use crate::connect::{bounded, site};
 use crate::site::Site;
 use crate::store::PostgresStore;
 use crate::url::StoreUrl;
-use marks::{Kept, ruled};
-use refusals::Beside;
 use std::fmt;
 use std::sync::Arc;
-use tenure_core::{
-    Answer, Bump, Claimed, Cursor, Fence, FenceError, Leases, Mark, MarkPage, ResourceName, StoreError, Term,
-};
-use tenure_remote::{Noter, OwnThread};
+use tenure_core::{Leases, StoreError};
+pub(crate) use tenure_remote::fence_subject as subject;
+use tenure_remote::{OwnThread, RemoteFence, fence};
 
 /// A mark per resource, in a schema of the user's own database, beside the data it protects:
-/// [`claim`](Fence::claim) once per term, [`enter`](Self::enter) in every transaction that writes.
+/// [`claim`](tenure_core::Fence::claim) once per term, [`enter`](Self::enter) in every transaction that
+/// writes.
 ///
 /// ```no_run
 /// use tenure_core::{Fence, Leases, ResourceName, Term};
@@ -52,12 +50,7 @@ use tenure_remote::{Noter, OwnThread};
 /// Its own requests run on a thread of its own, or of the store it belongs to. Refusals are counted beside
 /// the mark, at most once a second.
 #[derive(Clone)]
-pub struct PostgresFence {
-    site: Arc<Site>,
-    thread: Arc<OwnThread>,
-    noter: Arc<Noter<Beside>>,
-    leases: Leases,
-}
+pub struct PostgresFence(RemoteFence<Site>);
 
 impl PostgresFence {
     /// The fence in the database and schema of a URL, as [`PostgresStore::connect`] takes it.
@@ -81,113 +74,30 @@ impl PostgresFence {
             Ok(site)
         };
         let site = thread.run(bounded(place, opening)).await??;
-        Ok(Self::over(Arc::new(site), Arc::new(thread), leases))
+        Ok(Self(RemoteFence::new(Arc::new(site), Arc::new(thread), leases)))
     }
 
     /// The fence in the database and schema of the leases, on the connections of their store.
     #[must_use]
     pub fn beside(store: &PostgresStore) -> Self {
-        Self::over(
+        Self(RemoteFence::new(
             Arc::clone(store.0.site()),
             Arc::clone(store.0.thread()),
             Leases::Here,
-        )
-    }
-
-    fn over(site: Arc<Site>, thread: Arc<OwnThread>, leases: Leases) -> Self {
-        Self {
-            noter: Noter::new(Beside(Arc::clone(&site))),
-            site,
-            thread,
-            leases,
-        }
-    }
-
-    /// Counts a refusal beside the mark that was found; where there is none, there is nothing to count
-    /// beside.
-    fn refuse<T, M>(&self, found: Option<&M>, error: FenceError) -> Result<T, FenceError> {
-        if found.is_some() {
-            self.noter.count(&self.thread, &error);
-        }
-        Err(error)
-    }
-
-    /// Runs a look or a change at the site, on its thread.
-    async fn at_site<T: Send + 'static, W>(&self, work: impl FnOnce(Arc<Site>) -> W) -> Result<T, FenceError>
-    where
-        W: Future<Output = Result<T, StoreError>> + Send + 'static,
-    {
-        let done = self.thread.run(work(Arc::clone(&self.site))).await;
-        Ok(done??)
-    }
-
-    async fn find(&self, resource: &ResourceName) -> Result<Option<Kept>, FenceError> {
-        let resource = resource.clone();
-        self.at_site(|site| async move { site.kept(&resource).await })
-            .await
+        ))
     }
 }
 
 impl fmt::Debug for PostgresFence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresFence")
-            .field("place", &self.site.place)
+            .field("place", &self.0.site().place)
             .finish_non_exhaustive()
     }
 }
 
-impl Fence for PostgresFence {
-    /// Durable before it returns. Waits for transactions that have entered, 4 s at most, and before that, where
-    /// four claims by this fence are under way, 5 s for its turn. A refusal takes no lock.
-    fn claim<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-        term: &'a Term,
-    ) -> Answer<'a, Result<Claimed, FenceError>> {
-        Box::pin(async move {
-            let (leases, owned, asked) = (self.leases, resource.clone(), term.clone());
-            let found = self
-                .at_site(|site| async move { site.claim(leases, &owned, &asked).await })
-                .await?;
-            found
-                .ruled(resource, term)
-                .or_else(|error| self.refuse(found.mark.as_ref(), error))
-        })
-    }
-
-    fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
-        Box::pin(async move {
-            let found = self.find(resource).await?;
-            ruled(resource, term, found.as_ref()).or_else(|error| self.refuse(found.as_ref(), error))
-        })
-    }
-
-    fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
-        Box::pin(async { Ok(self.find(resource).await?.map(|kept| kept.mark)) })
-    }
-
-    fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {
-        let after = after.cloned();
-        Box::pin(self.at_site(|site| async move { site.marks(after.as_ref()).await }))
-    }
-
-    fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
-        let (leases, bump) = (self.leases, bump.clone());
-        Box::pin(self.at_site(move |site| async move { site.bump(leases, &bump).await }))
-    }
-
-    fn count_refusal(&self, refusal: &FenceError) {
-        self.noter.count(&self.thread, refusal);
-    }
-
-    fn note_refusals(&self) -> Answer<'_, ()> {
-        let noter = Arc::clone(&self.noter);
-        let noting = self.thread.run(async move { noter.note().await });
-        // The thread gives up only when the fence is dropped.
-        Box::pin(async move { drop(noting.await) })
-    }
-}
-
-fn subject(resource: &ResourceName) -> String {
-    format!("fence \"{resource}\"")
-}
+fence!(
+    /// Durable before it returns. Waits for transactions that have entered, 4 s at most, and before that,
+    /// where four claims by this fence are under way, 5 s for its turn. A refusal takes no lock.
+    PostgresFence
+);

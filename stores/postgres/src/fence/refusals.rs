@@ -2,29 +2,24 @@
 
 use crate::fault::Deed;
 use crate::site::{Site, Typed};
-use std::sync::Arc;
 use tenure_core::{FencingToken, ResourceName};
 use tenure_remote::Notes;
 use tokio_postgres::types::Type;
 
-/// The marks of one schema.
-pub(super) struct Beside(pub(super) Arc<Site>);
-
-impl Notes for Beside {
+impl Notes for Site {
     async fn note(&self, resource: &ResourceName, count: u64, last: FencingToken) -> Result<(), String> {
-        let site = &self.0;
         let statement = format!(
             "INSERT INTO {}.refusals AS r (resource, refused, last_token) VALUES ($1, $2, $3) ON CONFLICT (resource) DO \
              UPDATE SET refused = least(r.refused, 9223372036854775807 - $2) + $2, last_token = $3, \
              last_at = clock_timestamp() RETURNING r.resource",
-            site.schema()
+            self.schema()
         );
         let parameters: [Typed<'_>; 3] = [
             (&resource.as_str(), Type::TEXT),
             (&i64::try_from(count).unwrap_or(i64::MAX), Type::INT8),
             (&last.signed(), Type::INT8),
         ];
-        let noted = site.ask(Deed::Write, "refusals", &statement, &parameters).await;
+        let noted = self.ask(Deed::Write, "refusals", &statement, &parameters).await;
         noted.map(drop).map_err(|error| error.to_string())
     }
 }

@@ -24,39 +24,40 @@ impl PostgresFence {
     /// [`FenceError::Store`]; nothing was changed.
     pub async fn guard(&self, table: &str, resource: &ResourceName) -> Result<(), FenceError> {
         let (table, resource) = (table.to_owned(), literal(resource.as_str()));
-        self.at_site(|site| async move {
-            let Table {
-                name: table,
-                is_own,
-                descent,
-                dropping,
-            } = site.table_named(&table).await?;
-            if is_own {
-                // It would take no lease, or no claim, any more.
-                return Err(crate::url::invalid(&format!(
-                    "table {table} is Tenure's own, and not one of your data: guard those that are"
-                )));
-            }
-            let schema = site.schema();
-            // For each statement, and not for each row: the mark is the same for all of them.
-            let mut statements = format!(
-                "BEGIN; {SHORTLY} {dropping} \
+        self.0
+            .at_site(|site| async move {
+                let Table {
+                    name: table,
+                    is_own,
+                    descent,
+                    dropping,
+                } = site.table_named(&table).await?;
+                if is_own {
+                    // It would take no lease, or no claim, any more.
+                    return Err(crate::url::invalid(&format!(
+                        "table {table} is Tenure's own, and not one of your data: guard those that are"
+                    )));
+                }
+                let schema = site.schema();
+                // For each statement, and not for each row: the mark is the same for all of them.
+                let mut statements = format!(
+                    "BEGIN; {SHORTLY} {dropping} \
                  CREATE TRIGGER tenure_fence BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table} \
                  FOR EACH STATEMENT EXECUTE FUNCTION {schema}.refuse_stale({resource}); "
-            );
-            // A statement that names the parent asks the parent's triggers for statements alone, and here
-            // those for rows.
-            if let Some(row) = descent.row_trigger() {
-                statements.push_str(&format!(
-                    "CREATE TRIGGER {row} BEFORE INSERT OR UPDATE OR DELETE ON {table} \
+                );
+                // A statement that names the parent asks the parent's triggers for statements alone, and here
+                // those for rows.
+                if let Some(row) = descent.row_trigger() {
+                    statements.push_str(&format!(
+                        "CREATE TRIGGER {row} BEFORE INSERT OR UPDATE OR DELETE ON {table} \
                      FOR EACH ROW EXECUTE FUNCTION {schema}.refuse_stale_row({resource}); "
-                ));
-            }
-            statements.push_str("COMMIT");
-            site.run(&format!("the trigger on table {table}"), &statements)
-                .await
-        })
-        .await
+                    ));
+                }
+                statements.push_str("COMMIT");
+                site.run(&format!("the trigger on table {table}"), &statements)
+                    .await
+            })
+            .await
     }
 
     /// Removes what [`guard`](Self::guard) has made, if it is there.
@@ -65,17 +66,18 @@ impl PostgresFence {
     /// [`FenceError::Store`]; nothing was changed.
     pub async fn unguard(&self, table: &str) -> Result<(), FenceError> {
         let table = table.to_owned();
-        self.at_site(|site| async move {
-            let Table {
-                name: table,
-                dropping,
-                ..
-            } = site.table_named(&table).await?;
-            let statements = format!("BEGIN; {SHORTLY} {dropping} COMMIT");
-            site.run(&format!("the trigger on table {table}"), &statements)
-                .await
-        })
-        .await
+        self.0
+            .at_site(|site| async move {
+                let Table {
+                    name: table,
+                    dropping,
+                    ..
+                } = site.table_named(&table).await?;
+                let statements = format!("BEGIN; {SHORTLY} {dropping} COMMIT");
+                site.run(&format!("the trigger on table {table}"), &statements)
+                    .await
+            })
+            .await
     }
 }
 

@@ -355,10 +355,16 @@ fn what_ended_in_a_frozen_supervisor_is_given_back_by_nobody_before_the_deadline
     let first = sandbox.run(&["--ttl", "6s"], "job", &numbered(&sandbox, &script));
     let command = sandbox.pid("pid");
     signal(first.pid(), Signal::STOP);
+    until_stopped(first.pid());
+    let began = Instant::now();
+    let remaining = sandbox.lease("job")["remaining_ms"].as_u64();
+    let remaining = Duration::from_millis(remaining.expect("it is held"));
     std::fs::write(sandbox.dir.join("go"), "").unwrap();
     eventually(SOON, "the command ends", || !is_alive(command));
     let second = sandbox.run(&["--ttl", "6s"], "job", "true");
     assert_eq!(exit_code(&second), 0);
+    let took = began.elapsed();
+    assert!(took >= remaining, "given back {:?} before", remaining - took);
     assert!(was_killed(&first));
 }
 

@@ -1,10 +1,15 @@
 //! What can be asked of elections and locks beside having them, and closing what is shared.
 
-use crate::harness::{Site, long_timing, soon};
+use crate::harness::{Site, enduring_timing, long_timing, pass_on, soon};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::contract::{Acquire, Acquired, Attempt, Candidate, CandidateId, End, Incarnation, Note};
-use tenure::{CampaignError, Election, LeaseName, LockError, ReleaseOutcome, Ttl};
+use tenure::contract::{
+    Acquire, Acquired, Answer, Attempt, Candidate, CandidateId, End, Fault, Incarnation, Note, Renew, Renewed,
+};
+use tenure::{
+    CampaignError, Cause, Election, LeaseName, LeaseStore, LockError, ReleaseOutcome, SharedStore,
+    StoreError, Ttl,
+};
 
 #[tokio::test]
 async fn one_attempt_leads_or_says_who_does() {
@@ -81,6 +86,58 @@ async fn whoever_comes_after_a_term_that_was_cut_off_in_the_same_process_is_told
     soon("its release", next.release()).await;
     let last = soon("the last", manager.lock("a")).await.unwrap();
     assert_eq!(last.predecessor().map(|before| before.end), Some(End::Released));
+}
+
+/// A real store that extends what it is asked to, and of which no renewal is heard: a term ends at its
+/// deadline while its record goes on.
+struct Unheard {
+    inner: SharedStore,
+}
+
+impl LeaseStore for Unheard {
+    pass_on!(
+        traits, acquire, release, ask, get, list, watch, examine, run_beside
+    );
+
+    fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {
+        Box::pin(async move {
+            let answers = self.inner.renew(requests).await;
+            let lost = |_| Err(StoreError::unknown(Fault::Unreachable, "the answer was lost"));
+            answers.into_iter().map(lost).collect()
+        })
+    }
+}
+
+/// As after the longest hold: the record is still the term's when the next comes.
+#[tokio::test]
+async fn whoever_comes_after_a_stuck_term_or_one_past_its_deadline_is_told_that_it_expired() {
+    for is_stuck in [true, false] {
+        let site = Site::new();
+        let unheard = Unheard { inner: site.store() };
+        let mut election = Election::builder("job", Arc::new(unheard)).timing(enduring_timing());
+        if is_stuck {
+            // The store is asked to extend it until then.
+            election = election.progress_within(Duration::from_secs(3));
+        }
+        let election = election.build().unwrap();
+        let first = soon("a term", election.campaign()).await.unwrap();
+        let loss = soon("its end", first.lost()).await;
+        // A thread that is held up is late with the cause.
+        let is_its_cause = match loss.cause {
+            Cause::NoProgress(_) => is_stuck,
+            Cause::Deadline(None) => true,
+            Cause::Deadline(Some(_)) => !is_stuck,
+            _ => false,
+        };
+        assert!(is_its_cause, "{loss}");
+        let next = soon("the next", election.campaign()).await.unwrap();
+        let before = next.predecessor().expect("it is known");
+        assert_eq!(
+            (before.token, before.end),
+            (first.token(), End::Expired),
+            "{loss}"
+        );
+    }
 }
 
 #[tokio::test]

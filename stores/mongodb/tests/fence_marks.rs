@@ -5,7 +5,7 @@ use mongodb::bson::{Document, doc};
 use std::sync::Arc;
 use tenure_conformance::marks::{
     a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
-    marks_are_in_the_order_of_their_resources,
+    leases_that_nobody_holds_bound_the_first_claim, marks_are_in_the_order_of_their_resources,
 };
 use tenure_core::{Bump, Fault, Fence, FenceError, FencingToken, LeaseName, Leases, ResourceName, Term};
 use tenure_mongodb::MongoFence;
@@ -43,6 +43,15 @@ async fn a_mark_in_mongodb_beyond_the_last_token_is_told_with_the_way_out() {
         assert_eq!(removed.deleted_count, 1);
     };
     a_mark_beyond_the_last_token_is_told_with_the_way_out(&fence, plant, remove).await;
+}
+
+#[tokio::test]
+async fn leases_that_nobody_holds_bound_the_first_claim_in_mongodb() {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    let fence = MongoFence::connect(&scratch.url(""), Leases::Here)
+        .await
+        .expect("a fence");
+    leases_that_nobody_holds_bound_the_first_claim(&scratch.store().await, &fence).await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use crate::fence::{ledger, term};
 use std::sync::Arc;
 use tenure_conformance::marks::{
     a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
-    marks_are_in_the_order_of_their_resources,
+    leases_that_nobody_holds_bound_the_first_claim, marks_are_in_the_order_of_their_resources,
 };
 use tenure_core::{Bump, Certainty, Cursor, Fault, Fence, FenceError, Leases, ListedMark, ResourceName};
 use tenure_mysql::MysqlFence;
@@ -121,6 +121,13 @@ async fn marks_of_mysql_are_not_told_from_a_transaction_that_began_before() {
     owners.claim(&resource, &term("nightly", 9)).await.unwrap();
     let after = services.check(&resource, &earlier).await;
     assert_eq!(faulty(after), Fault::Unsupported, "{before:?} before");
+}
+
+#[tokio::test]
+async fn leases_that_nobody_holds_bound_the_first_claim_in_mysql() {
+    let scratch = Scratch::new().await;
+    let fence = MysqlFence::connect(&scratch.url(), Leases::Here).await.unwrap();
+    leases_that_nobody_holds_bound_the_first_claim(&scratch.store().await, &fence).await;
 }
 
 #[tokio::test]

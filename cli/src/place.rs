@@ -112,8 +112,8 @@ pub(crate) fn refuse_blank_ends(url: &str, of: &str) -> Result<(), Failure> {
     ))
 }
 
-/// Refuses a variable that is there and empty, where a place is to be found by it: a secret that was not filled
-/// in would stand for a store of this machine alone, on each of its hosts, and each would lead there.
+/// Refuses a variable that is there and empty, where a place is to be found by it: a secret that was not
+/// filled in would stand for a store of this machine alone, on each of its hosts, and each would lead there.
 ///
 /// # Errors
 /// It is there and empty.

@@ -5,8 +5,8 @@ use crate::common::{Sandbox, ended};
 const STORE: &str = "TENURE_STORE";
 const FENCE: &str = "TENURE_FENCE";
 
-/// As by a secret that was not filled in. What was typed is a place all the same, and what looks for none does
-/// not ask.
+/// As by a secret that was not filled in. What was typed is a place all the same, and what looks for none
+/// does not ask.
 #[test]
 fn a_place_that_a_variable_leaves_empty_is_refused() {
     let claim = ["fence", "claim", "ledger", "--lease", "job", "--token", "7"];
@@ -53,8 +53,8 @@ fn a_place_that_a_variable_leaves_empty_is_refused() {
     }
 }
 
-/// As a file of variables keeps what stands behind a value, and a secret the end of a line. A look is refused,
-/// too: it would tell of a place where nobody leads.
+/// As a file of variables keeps what stands behind a value, and a secret the end of a line. A look is
+/// refused, too: it would tell of a place where nobody leads.
 #[test]
 fn a_place_with_a_blank_at_an_end_is_refused() {
     let sandbox = Sandbox::new("blank-place");

@@ -125,8 +125,8 @@ fn the_help_names_the_variable_of_each_option() {
     }
 }
 
-/// They are set for all that run on a host, and are nothing here. The help names them all. Those of places are
-/// the exception.
+/// They are set for all that run on a host, and are nothing here. The help names them all. Those of places
+/// are the exception.
 #[test]
 fn empty_variables_say_nothing() {
     for (words, rest) in [

@@ -127,9 +127,9 @@ impl Registry {
     /// Opens the store of a URL.
     ///
     /// # Errors
-    /// [`Fault::Invalid`] for a text that is no URL, for one that begins or ends with a blank or a line break,
-    /// and for an unknown scheme (the message lists the known ones); whatever the store says otherwise. Nothing
-    /// was started. No message holds a password.
+    /// [`Fault::Invalid`] for a text that is no URL, for one that begins or ends with a blank or a line
+    /// break, and for an unknown scheme (the message lists the known ones); whatever the store says
+    /// otherwise. Nothing was started. No message holds a password.
     pub async fn open(&self, url: &str) -> Result<SharedStore, StoreError> {
         self.openers[self.known(url)?](url.to_owned()).await
     }
@@ -178,8 +178,8 @@ impl Registry {
     }
 }
 
-/// Refuses what stands around a URL, as a file of variables or a secret keeps it: some stores would take it for
-/// a part of a name, and so be another store than that of the same URL without it.
+/// Refuses what stands around a URL, as a file of variables or a secret keeps it: some stores would take it
+/// for a part of a name, and so be another store than that of the same URL without it.
 fn refuse_blank_ends(url: &str) -> Result<(), StoreError> {
     let is_blank = |c: char| c.is_whitespace() || c.is_control();
     if !url.starts_with(is_blank) && !url.ends_with(is_blank) {

@@ -10,8 +10,8 @@ use std::time::Duration;
 /// Before what its status is.
 const COMMAND_ENDED: &str = "the command ended with ";
 
-/// How a term ended, and of its command what that ended with, and how many processes it left; of one that could
-/// not be started nothing is known.
+/// How a term ended, and of its command what that ended with, and how many processes it left; of one that
+/// could not be started nothing is known.
 pub(super) fn told(ending: Option<&Ending>) -> (String, Option<u8>, Option<usize>) {
     ending.map_or_else(
         || ("the command could not be started".to_owned(), None, None),

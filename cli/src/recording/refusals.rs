@@ -31,8 +31,8 @@ const MARKS_MAX: usize = 100_000;
 /// lives.
 ///
 /// The marks are those that the work finds by itself: where its environment says, or beside the leases. Where
-/// there are none, or no right to look at them, nothing is told. Nor is a sum of some of them: where there are
-/// too many to be read, that is said.
+/// there are none, or no right to look at them, nothing is told. Nor is a sum of some of them: where there
+/// are too many to be read, that is said.
 pub(crate) async fn tell_noted_refusals(place: Place, board: Arc<Board>, voice: Voice) {
     let place = FencePlace::of_work(place);
     let mut opened = None;

@@ -28,8 +28,8 @@ use tenure_testkit::{FaultProxy, Network};
 use tokio::task::JoinSet;
 use witness::Witness;
 
-/// For so long no lease may begin a term before a run is given up, and any lease may take so long to begin one
-/// after all harm.
+/// For so long no lease may begin a term before a run is given up, and any lease may take so long to begin
+/// one after all harm.
 const STALL_MAX: Duration = Duration::from_secs(120);
 
 /// How often it is looked whether a run is over.

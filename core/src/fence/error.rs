@@ -94,8 +94,8 @@ impl FenceError {
         }
     }
 
-    /// Whether making the same claim again is useless: the fence has refused it, or its store has a fault that
-    /// only a person can mend, as far as it tells
+    /// Whether making the same claim again is useless: the fence has refused it, or its store has a fault
+    /// that only a person can mend, as far as it tells
     /// ([`Fault::is_misconfiguration`](crate::Fault::is_misconfiguration)). Anything else passes: an open
     /// transaction, a fail-over, a disk that is full.
     ///

@@ -187,8 +187,8 @@ fn by_answer(answer: &ServerError) -> (Fault, Certainty, String) {
             ),
         ),
         1047 => (Fault::Unreachable, Certainty::Unknown, told),
-        // What MySQL says where a table that an earlier Tenure has made was opened by a session of that mode. The
-        // next try may meet the table as another has opened it, so it ends no campaign.
+        // What MySQL says where a table that an earlier Tenure has made was opened by a session of that mode.
+        // The next try may meet the table as another has opened it, so it ends no campaign.
         3819 => refused(
             Fault::Internal,
             format!(

@@ -19,8 +19,8 @@ const SETUP_TIME_MAX: Duration = Duration::from_secs(30);
 impl MysqlStore {
     /// Makes the tables and procedures of leases and fences in the database of `url`, where they are missing,
     /// and replaces procedures that an earlier Tenure has made and that were mended since. Repeatable; tables
-    /// stay, and get the column that came later, and their rules as they are now. For the owner of database and procedures: who runs
-    /// candidates needs less.
+    /// stay, and get the column that came later, and their rules as they are now. For the owner of database
+    /// and procedures: who runs candidates needs less.
     ///
     /// # Errors
     /// As [`connect`](Self::connect), and [`Fault::Forbidden`](tenure_core::Fault::Forbidden) for who may not
@@ -65,7 +65,8 @@ async fn set_up(url: StoreUrl) -> Result<(), StoreError> {
                 Step::Mend(mend) => {
                     if let Some(statement) = mend.statement(&lacking) {
                         match conn.query_drop(statement).await {
-                            // Another set-up at once was quicker: MySQL has no words for "unless it is there".
+                            // Another set-up at once was quicker: MySQL has no words for "unless it is
+                            // there".
                             Err(Error::Server(answer)) if answer.code == COLUMN_IS_THERE => {}
                             done => done?,
                         }

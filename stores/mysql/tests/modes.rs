@@ -155,8 +155,8 @@ async fn server_whose_sessions_have_every_mode_keeps_leases_and_marks() {
     assert_eq!(set_up(&scratch).await.verdict, Verdict::Good);
 }
 
-/// Tables that are there get the rules of today, under those who lead and claim; until then MySQL says the way
-/// out.
+/// Tables that are there get the rules of today, under those who lead and claim; until then MySQL says the
+/// way out.
 #[tokio::test]
 async fn tables_of_an_earlier_tenure_get_rules_that_no_mode_changes_by_the_next_set_up() {
     for way in ["init", "printed"] {

@@ -301,8 +301,8 @@ fn what_is_no_table_of_the_users_own_is_not_guarded() {
         .unwrap();
 }
 
-/// No trigger sees what is written by a blob handle. SQLite itself refuses that where an index has the column,
-/// be it of no row.
+/// No trigger sees what is written by a blob handle. SQLite itself refuses that where an index has the
+/// column, be it of no row.
 #[tokio::test]
 async fn blob_handle_writes_no_column_that_an_index_has() {
     let scratch = Scratch::new();

@@ -93,8 +93,8 @@ pub struct TermEnd {
     pub words: String,
     /// What the work ended with, as an exit code; none where it was ended, or has none.
     pub exit_code: Option<u8>,
-    /// How many processes of the work that ended by itself went on, and were ended; none where nobody has said
-    /// so, as older versions.
+    /// How many processes of the work that ended by itself went on, and were ended; none where nobody has
+    /// said so, as older versions.
     pub left: Option<usize>,
 }
 

@@ -278,10 +278,10 @@ impl Lock {
 
     /// Claims `resource` for this lock in its fence: before first reading what is to be changed.
     ///
-    /// It claims again until the lock is to end, unless that is useless
-    /// ([`FenceError::ends_a_claim`]), and logs that: a transaction that an earlier holder has left open keeps
-    /// the mark, or the fence is away. `tokio::time::timeout` is the way to wait for less. It waits for the
-    /// caller's own open transaction, too: claim before the first one begins.
+    /// It claims again until the lock is to end, unless that is useless ([`FenceError::ends_a_claim`]), and
+    /// logs that: a transaction that an earlier holder has left open keeps the mark, or the fence is away.
+    /// `tokio::time::timeout` is the way to wait for less. It waits for the caller's own open transaction,
+    /// too: claim before the first one begins.
     ///
     /// # Errors
     /// [`FenceError::Stale`]: a later holder has claimed it, and this one's time is over, whatever it

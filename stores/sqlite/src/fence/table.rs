@@ -50,10 +50,11 @@ const MARKS: &str = "tenure_fence";
 ///
 /// # What it does not promise
 /// - **Every `UPDATE` must set the column.** One that does not, repeats the token of the row's last writer:
-///   it is refused after a later claim only until the later term has written that row itself. Such are those of
-///   foreign keys (`SET NULL`, `SET DEFAULT`, `ON UPDATE CASCADE`): guard the table that they refer to as well.
-/// - What a blob handle writes (`sqlite3_blob_write`) fires no trigger. SQLite refuses one for a column that an index
-///   has, also an index of no row: `CREATE INDEX … ON account (body) WHERE 0`.
+///   it is refused after a later claim only until the later term has written that row itself. Such are those
+///   of foreign keys (`SET NULL`, `SET DEFAULT`, `ON UPDATE CASCADE`): guard the table that they refer to as
+///   well.
+/// - What a blob handle writes (`sqlite3_blob_write`) fires no trigger. SQLite refuses one for a column that
+///   an index has, also an index of no row: `CREATE INDEX … ON account (body) WHERE 0`.
 /// - The lease of a token is not checked: a column holds a number. The claim checks it.
 /// - It counts no refusal, since the statement is rolled back; [`refusal`](Self::refusal) does, for Rust.
 /// - Whoever may drop a trigger, or write `tenure_fence`, is not held back.

@@ -2,8 +2,9 @@
 //!
 //! The driver would take the system's user, and no variable. It is settled once, so that the login, the
 //! password file's line and what is shown are all of the same user. A database that is not named is the
-//! user's, as the server takes it: `PGDATABASE` is not read. It is set for a job's own `psql`, and leases
-//! that followed it would be elsewhere for whoever runs without it.
+//! user's, as the server takes it, where the URL names that user. `PGDATABASE` is not read, and no user that
+//! the URL leaves open decides on the database: leases would be elsewhere for whoever runs without the
+//! variable, or as somebody else.
 
 use crate::url::invalid;
 use std::ffi::OsString;
@@ -13,7 +14,8 @@ use tokio_postgres::Config;
 /// Puts the user into the options. `named` is what `PGUSER` says, and `system_user` whom the process runs as.
 ///
 /// # Errors
-/// [`Fault::Invalid`](tenure_core::Fault::Invalid): nobody is named anywhere, or `PGUSER` cannot be shown.
+/// [`Fault::Invalid`](tenure_core::Fault::Invalid): nobody is named anywhere, or `PGUSER` cannot be shown; or
+/// the URL names neither a user nor a database.
 pub(crate) fn complete(
     config: &mut Config,
     named: Option<OsString>,
@@ -21,6 +23,12 @@ pub(crate) fn complete(
 ) -> Result<(), StoreError> {
     if config.get_user().is_some_and(|user| !user.is_empty()) {
         return Ok(());
+    }
+    if config.get_dbname().is_none_or(str::is_empty) {
+        return Err(invalid(
+            "the PostgreSQL URL names neither a database nor a user: the leases would be in another database for whoever runs \
+             this as somebody else; write postgres://host/database",
+        ));
     }
     let named = named.filter(|user| !user.is_empty()).map(readable).transpose()?;
     let user = named.or_else(system_user).ok_or_else(|| {
@@ -54,11 +62,10 @@ mod tests {
     }
 
     #[test]
-    fn user_that_a_url_does_not_have_is_libpqs_and_a_database_nobodys() {
+    fn user_that_a_url_does_not_have_is_libpqs() {
         for (url, named, expected) in [
-            ("postgres://db", None, ("root", None)),
-            ("postgres://db", Some(""), ("root", None)),
-            ("postgres://db", Some("app"), ("app", None)),
+            ("postgres://db/ledger", None, ("root", Some("ledger"))),
+            ("postgres://db/ledger", Some(""), ("root", Some("ledger"))),
             ("postgres://db/ledger", Some("app"), ("app", Some("ledger"))),
             ("postgres://me@db", Some("app"), ("me", None)),
         ] {
@@ -69,10 +76,19 @@ mod tests {
         }
     }
 
+    /// Two hosts with one URL, whose services run as different users, would each have a leader.
+    #[test]
+    fn url_whose_database_would_be_that_of_whoever_runs_is_refused() {
+        for url in ["postgres://db", "postgres://db/", "postgres://@db/"] {
+            let error = completed(url, Some("app"), Some("root")).expect_err("refused");
+            assert!(error.contains("neither a database nor a user"), "{url}: {error}");
+        }
+    }
+
     #[test]
     fn url_for_which_nobody_names_a_user_is_refused() {
         for (named, user) in [("", None), ("a\nb", Some("root"))] {
-            let error = completed("postgres://db", Some(named), user).expect_err("refused");
+            let error = completed("postgres://db/ledger", Some(named), user).expect_err("refused");
             assert!(error.contains("PGUSER"), "{error}");
         }
     }

@@ -79,6 +79,37 @@ fn of_many_given_back_at_once_few_requests_are_under_way_and_what_waits_goes_tog
     assert!(requests < 100, "{requests} requests");
 }
 
+/// A store may take as long for each, and a request is answered as a whole.
+#[test]
+fn releases_that_took_too_long_together_go_in_smaller_requests_until_they_are_answered() {
+    const TOGETHER: usize = 200;
+    let mut harness = leading(PLACES + TOGETHER, TOGETHER);
+    for _round in 0..2 {
+        let first = give_back(&mut harness, 0..PLACES + TOGETHER);
+        let mut late = only(vacate(&mut harness, &first[0]));
+        for request in &first[1..] {
+            assert_eq!(vacate(&mut harness, request), []);
+        }
+        for size in [TOGETHER, TOGETHER / 2, TOGETHER / 4] {
+            assert_eq!(released(&late).len(), size);
+            let mut smaller = Vec::new();
+            while smaller.is_empty() {
+                smaller = harness.run_to_wake();
+            }
+            assert!(sizes(&smaller).iter().all(|smaller| *smaller <= size / 2));
+            late = smaller.remove(0);
+            // The others are answered, which lets the next be larger again.
+            let larger = smaller.iter().flat_map(|request| vacate(&mut harness, request));
+            assert_eq!(larger.collect::<Vec<_>>(), []);
+        }
+        vacate(&mut harness, &late);
+        assert!(harness.engine.is_idle());
+        for lease in 0..PLACES + TOGETHER {
+            harness.lead(nth(lease));
+        }
+    }
+}
+
 #[test]
 fn a_release_of_a_quiet_process_is_sent_at_once_though_others_were_before() {
     let mut harness = leading(PLACES + 1, 200);

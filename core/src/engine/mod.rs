@@ -48,12 +48,16 @@ use std::time::Duration;
 /// - Of the renewals that are due at once, twelve requests are under way at most; the longest due go first,
 ///   and the rest follows as answers or time-outs come, each counted from when it was sent itself. So it is
 ///   with releases, which are for 250 leases at most at a time.
+/// - A store may need time for each release of a request. One that was not answered in time is sent again in
+///   smaller ones, and the next may be larger again once those are answered.
 /// - Every campaign has a new attempt, so that no token is taken up again after its release was sent.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Engine {
     candidate: Candidate,
     timing: Timing,
     batch_max: NonZeroUsize,
+    /// How many releases go in one request: fewer after one that took too long.
+    releases_together: usize,
     dice: Dice,
     /// By how much this process beats apart from others, in 256ths of a quarter of the renewal interval.
     phase: u8,
@@ -84,6 +88,7 @@ impl Engine {
             candidate,
             timing,
             batch_max,
+            releases_together: batch_max.get(),
             phase: dice.part(),
             dice,
             next_attempt: Attempt::FIRST,
@@ -241,6 +246,7 @@ impl Engine {
                 self.end_overdue_terms(now, actions);
             }
             (Kind::Release, Reply::Released(results)) => {
+                self.learn_of_releases(&results);
                 let mut results = results.into_iter();
                 for name in &sent.names {
                     let result = results.next().unwrap_or_else(|| Err(unanswered(name)));
@@ -289,6 +295,9 @@ impl Engine {
         why: &str,
         actions: &mut Actions,
     ) {
+        if sent.kind == Kind::Release && fault == Fault::TimedOut {
+            self.releases_took_too_long(sent.names.len());
+        }
         let waited = now.since(sent.sent_at);
         for name in &sent.names {
             let error = StoreError {

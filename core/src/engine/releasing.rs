@@ -3,7 +3,7 @@
 use super::due::Due;
 use super::seat::Seat;
 use super::{Actions, Departure, Engine, Kind, Operation};
-use crate::{Certainty, Fault, LeaseName, Moment, Release, StoreError};
+use crate::{Certainty, Fault, LeaseName, Moment, Release, Released, StoreError};
 use std::time::Duration;
 
 /// A release that is to be sent.
@@ -36,10 +36,10 @@ impl Engine {
             .into_iter()
             .partition(|due| due.has_failed == first_has_failed);
         for mut alike in [first, second] {
-            alike.truncate(places.saturating_mul(self.batch_max.get()));
+            alike.truncate(places.saturating_mul(self.releases_together));
             // In the order of the names, so that what is sent together has one order only.
             alike.sort_unstable_by(|one, other| one.release.name.cmp(&other.release.name));
-            for batch in alike.chunks(self.batch_max.get()) {
+            for batch in alike.chunks(self.releases_together) {
                 places -= 1;
                 let releases: Vec<Release> = batch.iter().map(|due| due.release.clone()).collect();
                 let names: Vec<LeaseName> = releases.iter().map(|release| release.name.clone()).collect();
@@ -47,6 +47,23 @@ impl Engine {
                 let id = self.send(now, Kind::Release, names.clone(), None, operation, actions);
                 self.mark_sent(&names, id);
             }
+        }
+    }
+
+    /// A request of so many got no answer in time. Sent again as it was, it would get none again, and all of it
+    /// would expire.
+    pub(super) fn releases_took_too_long(&mut self, count: usize) {
+        self.releases_together = self.releases_together.min(count / 2).max(1);
+    }
+
+    /// What the answer to a request that released says of how many may go together.
+    pub(super) fn learn_of_releases(&mut self, results: &[Result<Released, StoreError>]) {
+        let is_late = |result: &Result<Released, StoreError>| matches!(result, Err(error) if error.fault == Fault::TimedOut);
+        if results.iter().any(is_late) {
+            self.releases_took_too_long(results.len());
+        } else if results.iter().all(Result::is_ok) {
+            let twice = self.releases_together.saturating_mul(2);
+            self.releases_together = twice.min(self.batch_max.get());
         }
     }
 

@@ -59,6 +59,7 @@ impl Engine {
             candidate: _,
             timing: _,
             batch_max: _,
+            releases_together: _,
             phase: _,
             dice,
             next_attempt,

@@ -4,7 +4,7 @@ use crate::common::{Scratch, name, put, remove, shared};
 use std::sync::Arc;
 use tenure_conformance::marks::{
     a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
-    marks_are_in_the_order_of_their_resources,
+    leases_that_nobody_holds_bound_the_first_claim, marks_are_in_the_order_of_their_resources,
 };
 use tenure_core::{Fence, FencingToken, Leases, ResourceName, Term};
 use tenure_etcd::EtcdFence;
@@ -39,6 +39,15 @@ async fn a_mark_in_etcd_beyond_the_last_token_is_told_with_the_way_out() {
         assert_eq!(remove(etcd, 0, &key, &format!("{key}\0")), 1);
     };
     a_mark_beyond_the_last_token_is_told_with_the_way_out(&fence, plant, remove).await;
+}
+
+#[tokio::test]
+async fn leases_that_nobody_holds_bound_the_first_claim_in_etcd() {
+    let scratch = Scratch::new().await;
+    let fence = EtcdFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
+    leases_that_nobody_holds_bound_the_first_claim(&scratch.store().await, &fence).await;
 }
 
 #[tokio::test]

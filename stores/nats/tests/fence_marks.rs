@@ -5,7 +5,7 @@ use serde_json::json;
 use std::sync::Arc;
 use tenure_conformance::marks::{
     a_damaged_mark_hides_no_other, a_mark_beyond_the_last_token_is_told_with_the_way_out,
-    marks_are_in_the_order_of_their_resources,
+    leases_that_nobody_holds_bound_the_first_claim, marks_are_in_the_order_of_their_resources,
 };
 use tenure_core::{Fence, Leases, ListedMark, MARKS_MAX};
 use tenure_nats::NatsFence;
@@ -85,6 +85,15 @@ async fn a_key_that_no_resource_has_is_listed_in_nats_and_hides_no_mark() {
         ListedMark::Unreadable { key, .. } => format!("!{key}"),
     });
     assert_eq!(shown.collect::<Vec<_>>(), ["a", "!tenure-fence.b.c", "d"]);
+}
+
+#[tokio::test]
+async fn leases_that_nobody_holds_bound_the_first_claim_in_nats() {
+    let scratch = Scratch::new().await;
+    let fence = NatsFence::connect(&scratch.store_url(), Leases::Here)
+        .await
+        .expect("a fence");
+    leases_that_nobody_holds_bound_the_first_claim(&scratch.store().await, &fence).await;
 }
 
 #[tokio::test]

@@ -176,6 +176,6 @@ pub const METRICS: &[Metric] = &[
         REFUSALS_NOTED,
         MetricKind::Gauge,
         &["lease"],
-        "Writes that the fences of the lease have ever refused, in any process, as their marks tell: those where `TENURE_FENCE` says that `tenure run` has in its environment, or those beside the lease. Where it may not read them, nothing is told. What the database itself refuses, in `tenure.enter` that `psql` calls or by a guarded table, no mark tells. A `tenure run` that leads looks every 15 s, or at longer intervals where that takes long, at the marks of all leases: beyond 100,000 marks, or 5 s, it is not told, which is logged.",
+        "Writes that the fences of the lease have ever refused, in any process, as their marks tell: those at the `TENURE_FENCE` of the environment of `tenure run`, or else beside the lease. Where it may not read them, nothing is told. What the database itself refuses, in `tenure.enter` that `psql` calls or by a guarded table, no mark tells. A `tenure run` that leads looks every 15 s, or at longer intervals where that takes long, at the marks of all leases: beyond 100,000 marks, or 5 s, it is not told, which is logged.",
     ),
 ];

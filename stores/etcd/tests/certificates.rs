@@ -69,7 +69,7 @@ async fn login_over_a_scheme_that_is_another_ports_is_told_with_the_way_out() {
     let theirs = SelfSigned::new("etcd-theirs");
     let server = server_for_all(&theirs).await;
     let url = format!("etcd://user:hunter2@{}", place(&server));
-    let error = connect(&url).await.err().expect("it is no port for that");
+    let error = connect(&url).await.expect_err("it is no port for that");
     assert!(error.message.ends_with("say etcds:"), "{error}");
     assert!(!error.message.contains("hunter2"), "{error}");
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::error::Error;
 use crate::layout::servers_dir;
 
-/// An empty folder under `target/servers/scratch`, or elsewhere where that is [`EMPTIED`], removed with its
+/// An empty folder under `target/servers/scratch`, or elsewhere where systems empty that, removed with its
 /// contents on drop, also when a test panics.
 ///
 /// A fixture in a `static` is never dropped, and a killed process drops nothing. So each process keeps its

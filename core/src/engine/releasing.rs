@@ -50,8 +50,8 @@ impl Engine {
         }
     }
 
-    /// A request of so many got no answer in time. Sent again as it was, it would get none again, and all of it
-    /// would expire.
+    /// A request of so many got no answer in time. Sent again as it was, it would get none again, and all of
+    /// it would expire.
     pub(super) fn releases_took_too_long(&mut self, count: usize) {
         self.releases_together = self.releases_together.min(count / 2).max(1);
     }

@@ -6,6 +6,7 @@ use tenure_core::{
     Fault, FenceError, FencingToken, LeaseName, REMOVE_MARK, ResourceName, StoreError, Term, check_owner,
     decide_entry,
 };
+pub(super) use tenure_remote::fence_subject as subject;
 
 /// Whose tokens a mark compares, and how high it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -128,9 +129,4 @@ impl Count {
                 .and_then(|number| FencingToken::new(number).ok()),
         }
     }
-}
-
-/// What an error about this resource is about.
-pub(super) fn subject(resource: &ResourceName) -> String {
-    format!("fence \"{resource}\"")
 }

@@ -19,7 +19,7 @@ use tenure_core::{
     Answer, Bump, Claimed, Cursor, Fence, FenceError, FencingToken, Leases, Mark, MarkPage, ResourceName,
     StoreError, Term,
 };
-use tenure_remote::{Deed, Noter, Notes, OwnThread, pause_between_rounds};
+use tenure_remote::{Deed, Notes, OwnThread, RemoteFence, pause_between_rounds};
 
 /// A fence in etcd: [`claim`](Fence::claim) once per term, then [`write`](Self::write), whose transaction
 /// compares the mark.
@@ -44,13 +44,7 @@ use tenure_remote::{Deed, Noter, Notes, OwnThread, pause_between_rounds};
 ///     Ok(())
 /// }
 /// ```
-pub struct EtcdFence {
-    /// `None` only while it is dropped.
-    site: Option<Arc<Site>>,
-    thread: OwnThread,
-    noter: Arc<Noter<Refusals>>,
-    leases: Leases,
-}
+pub struct EtcdFence(RemoteFence<Site>);
 
 /// What the mark says of a term.
 enum Ruled<T> {
@@ -80,12 +74,8 @@ impl EtcdFence {
     /// names; without the password.
     pub async fn connect(url: &str, leases: Leases) -> Result<Self, StoreError> {
         let site = Arc::new(Site::new(StoreUrl::parse(url)?)?);
-        Ok(Self {
-            thread: OwnThread::start(SYSTEM)?,
-            noter: Noter::new(Refusals(Arc::clone(&site))),
-            site: Some(site),
-            leases,
-        })
+        let thread = Arc::new(OwnThread::start(SYSTEM)?);
+        Ok(Self(RemoteFence::new(site, thread, leases)))
     }
 
     /// Makes a transaction, if `term` holds the mark of `resource`.
@@ -99,8 +89,12 @@ impl EtcdFence {
         term: &Term,
         transaction: &FencedTransaction,
     ) -> Result<Fenced, FenceError> {
-        let (site, resource, term, transaction) =
-            (self.site(), resource.clone(), term.clone(), transaction.clone());
+        let (site, resource, term, transaction) = (
+            Arc::clone(self.0.site()),
+            resource.clone(),
+            term.clone(),
+            transaction.clone(),
+        );
         let writing = async move { site.write(&resource, &term, &transaction).await };
         self.ruled(writing).await
     }
@@ -109,11 +103,7 @@ impl EtcdFence {
     /// as `term` is not superseded. Sends nothing.
     #[must_use]
     pub fn condition(&self, resource: &ResourceName, term: &Term) -> FenceCondition {
-        self.site().condition(resource, term)
-    }
-
-    fn site(&self) -> Arc<Site> {
-        Arc::clone(self.site.as_ref().expect("the site is taken by drop alone"))
+        self.0.site().condition(resource, term)
     }
 
     /// Runs on the fence's thread.
@@ -121,7 +111,7 @@ impl EtcdFence {
         &self,
         work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, FenceError> {
-        Ok(self.thread.run(work).await.map_err(FenceError::Store)??)
+        Ok(self.0.run(work).await??)
     }
 
     /// Runs on the fence's thread, and counts a refusal where there is a mark to count it beside.
@@ -131,12 +121,7 @@ impl EtcdFence {
     ) -> Result<T, FenceError> {
         match self.run(work).await? {
             Ruled::Admitted(answer) => Ok(answer),
-            Ruled::Refused { mark, error } => {
-                if mark.is_some() {
-                    self.noter.count(&self.thread, &error);
-                }
-                Err(error)
-            }
+            Ruled::Refused { mark, error } => self.0.refuse(mark.as_ref(), error),
         }
     }
 }
@@ -145,16 +130,8 @@ impl fmt::Debug for EtcdFence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the members: they hold the password.
         f.debug_struct("EtcdFence")
-            .field("place", &self.site().place)
+            .field("place", &self.0.site().place)
             .finish_non_exhaustive()
-    }
-}
-
-impl Drop for EtcdFence {
-    fn drop(&mut self) {
-        if let Some(site) = self.site.take() {
-            self.thread.drop_there((site, Arc::clone(&self.noter)));
-        }
     }
 }
 
@@ -164,12 +141,17 @@ impl Fence for EtcdFence {
         resource: &'a ResourceName,
         term: &'a Term,
     ) -> Answer<'a, Result<Claimed, FenceError>> {
-        let (site, leases, resource, term) = (self.site(), self.leases, resource.clone(), term.clone());
+        let (site, leases, resource, term) = (
+            Arc::clone(self.0.site()),
+            self.0.leases(),
+            resource.clone(),
+            term.clone(),
+        );
         Box::pin(self.ruled(async move { site.claim(leases, &resource, &term).await }))
     }
 
     fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
-        let (site, resource, term) = (self.site(), resource.clone(), term.clone());
+        let (site, resource, term) = (Arc::clone(self.0.site()), resource.clone(), term.clone());
         Box::pin(self.ruled(async move {
             let found = site.look(&resource, None).await?;
             Ok(match decided(&resource, &term, found.mark.as_ref()) {
@@ -180,54 +162,47 @@ impl Fence for EtcdFence {
     }
 
     fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
-        let (site, resource) = (self.site(), resource.clone());
+        let (site, resource) = (Arc::clone(self.0.site()), resource.clone());
         Box::pin(self.run(async move { Ok(site.look(&resource, None).await?.shown(&resource)) }))
     }
 
     fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {
-        let (site, after) = (self.site(), after.cloned());
+        let (site, after) = (Arc::clone(self.0.site()), after.cloned());
         Box::pin(self.run(async move { site.marks(after.as_ref()).await }))
     }
 
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
-        let (site, leases, bump) = (self.site(), self.leases, bump.clone());
+        let (site, leases, bump) = (Arc::clone(self.0.site()), self.0.leases(), bump.clone());
         Box::pin(self.run(async move { site.bump(leases, &bump).await }))
     }
 
     fn count_refusal(&self, refusal: &FenceError) {
-        self.noter.count(&self.thread, refusal);
+        self.0.count_refusal(refusal);
     }
 
     fn note_refusals(&self) -> Answer<'_, ()> {
-        let noter = Arc::clone(&self.noter);
-        let noting = self.thread.run(async move { noter.note().await });
-        // The thread gives up only when the fence is dropped.
-        Box::pin(async move { drop(noting.await) })
+        self.0.note_refusals()
     }
 }
 
-/// Where refusals are counted.
-struct Refusals(Arc<Site>);
-
-impl Notes for Refusals {
+impl Notes for Site {
     async fn note(&self, resource: &ResourceName, count: u64, last: FencingToken) -> Result<(), String> {
-        let site = &self.0;
         for _round in 0..ROUNDS_MAX {
-            let (written, mut counted) = site.count(resource).await.map_err(|error| error.message)?;
+            let (written, mut counted) = self.count(resource).await.map_err(|error| error.message)?;
             counted.refused = counted.refused.saturating_add(count);
             counted.last = Some(last);
-            let key = site.keys.refusals(resource);
+            let key = self.keys.refusals(resource);
             let request = TxnRequest {
                 compare: vec![Compare::written_at(&key, written)],
                 success: vec![RequestOp::put(key, counted.encode(), 0)],
                 failure: Vec::new(),
             };
-            match transact(&site.requests, &request).await {
+            match transact(&self.requests, &request).await {
                 Ok(answer) if answer.succeeded => return Ok(()),
                 Ok(_changed) => pause_between_rounds().await,
                 Err(failure) => {
                     return Err(failure
-                        .error(Deed::Write, &subject(resource), &site.place)
+                        .error(Deed::Write, &subject(resource), &self.place)
                         .message);
                 }
             }

@@ -5,8 +5,8 @@ use super::mark::MarkValue;
 use super::{FenceSite, Refusal, subject};
 use crate::api::{Condition, Put};
 use tenure_core::{
-    Bump, Claimed, Fault, Horizon, Mark, ResourceName, Ruling, StoreError, Term, bump_clock_ms, bumped,
-    horizon,
+    Bump, Claimed, Fault, Horizon, Leases, Mark, ResourceName, Ruling, StoreError, Term, bump_clock_ms,
+    bumped, horizon,
 };
 use tenure_remote::after_a_step;
 
@@ -15,9 +15,15 @@ const LOOKS_MAX: u32 = 32;
 
 impl FenceSite {
     /// Claims: looks, decides, and raises the mark if it is still what was decided upon.
-    pub(super) async fn raise(&self, resource: &ResourceName, term: &Term) -> Result<Claimed, Refusal> {
+    pub(super) async fn raise(
+        &self,
+        leases: Leases,
+        resource: &ResourceName,
+        term: &Term,
+    ) -> Result<Claimed, Refusal> {
         for _look in 0..LOOKS_MAX {
-            let (found, granted) = tokio::try_join!(self.look(resource), self.granted(Some(&term.lease)))?;
+            let (found, granted) =
+                tokio::try_join!(self.look(resource), self.granted(leases, Some(&term.lease)))?;
             let limit = match granted {
                 Some(highest) => Horizon::Granted(highest),
                 None => Horizon::Clock(horizon(self.clock_ms(resource).await?, found.token())),
@@ -39,12 +45,12 @@ impl FenceSite {
     }
 
     /// Bumps the mark.
-    pub(super) async fn lift(&self, bump: &Bump) -> Result<Mark, StoreError> {
+    pub(super) async fn lift(&self, leases: Leases, bump: &Bump) -> Result<Mark, StoreError> {
         let resource = &bump.resource;
         for _look in 0..LOOKS_MAX {
             let found = self.look(resource).await?;
             let owner = bump.lease.as_ref().or(found.lease());
-            let (granted, now_ms) = tokio::try_join!(self.granted(owner), self.clock_ms(resource))?;
+            let (granted, now_ms) = tokio::try_join!(self.granted(leases, owner), self.clock_ms(resource))?;
             let (mark, above) = (found.token(), bump.above.max(granted));
             let clock_ms = bump_clock_ms(mark.max(above), now_ms);
             let token = bumped(mark, above, clock_ms).ok_or_else(|| {

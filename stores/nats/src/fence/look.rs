@@ -103,9 +103,10 @@ impl FenceSite {
     /// The highest token of a lease, where its record is in this bucket.
     pub(super) async fn granted(
         &self,
+        leases: Leases,
         lease: Option<&LeaseName>,
     ) -> Result<Option<FencingToken>, StoreError> {
-        let Some(lease) = lease.filter(|_| self.leases == Leases::Here) else {
+        let Some(lease) = lease.filter(|_| leases == Leases::Here) else {
             return Ok(None);
         };
         let of = self.keys.lease(lease);

@@ -13,7 +13,6 @@ use crate::link::Link;
 use crate::store::SYSTEM;
 use crate::url::StoreUrl;
 use look::Found;
-use refusals::Counts;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +20,8 @@ use tenure_core::{
     Answer, Bump, Certainty, Claimed, Cursor, Fault, Fence, FenceError, FencingToken, Leases, Mark, MarkPage,
     ResourceName, StoreError, Term,
 };
-use tenure_remote::{Deed, Noter, OwnThread};
+pub(crate) use tenure_remote::fence_subject as subject;
+use tenure_remote::{Deed, OwnThread, RemoteFence};
 
 /// Most resources whose marks are remembered between two writes. When it is full, all are forgotten, and
 /// looked for again.
@@ -60,19 +60,13 @@ const REMEMBERED_MAX: usize = 1_024;
 ///     Ok(())
 /// }
 /// ```
-pub struct NatsFence {
-    /// `None` only while it is dropped.
-    site: Option<Arc<FenceSite>>,
-    thread: OwnThread,
-    noter: Arc<Noter<Counts>>,
-}
+pub struct NatsFence(RemoteFence<FenceSite>);
 
 /// Where the marks are.
 pub(crate) struct FenceSite {
     link: Link,
     keys: Keys,
     stream: String,
-    leases: Leases,
     /// The highest marks that were seen: what a write is tried upon before it is looked for again.
     remembered: Mutex<BTreeMap<ResourceName, Found>>,
 }
@@ -91,16 +85,8 @@ impl NatsFence {
     pub async fn connect(url: &str, leases: Leases) -> Result<Self, StoreError> {
         let url = StoreUrl::parse(url)?;
         let thread = OwnThread::start(SYSTEM)?;
-        let site = Arc::new(thread.run(FenceSite::open(url, leases)).await??);
-        Ok(Self {
-            noter: Noter::new(Counts::new(Arc::clone(&site))),
-            site: Some(site),
-            thread,
-        })
-    }
-
-    fn site(&self) -> &Arc<FenceSite> {
-        self.site.as_ref().expect("the site is taken by drop alone")
+        let site = thread.run(FenceSite::open(url)).await??;
+        Ok(Self(RemoteFence::new(Arc::new(site), Arc::new(thread), leases)))
     }
 
     /// Runs `work` on the fence's thread, and counts a refusal where there is a mark to count beside.
@@ -108,12 +94,10 @@ impl NatsFence {
         &self,
         work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
     ) -> Result<T, FenceError> {
-        self.thread.run(work).await?.map_err(|refusal| {
-            if refusal.beside.is_some() {
-                self.noter.count(&self.thread, &refusal.error);
-            }
-            refusal.error
-        })
+        self.0
+            .run(work)
+            .await?
+            .or_else(|refusal| self.0.refuse(refusal.beside.as_ref(), refusal.error))
     }
 }
 
@@ -133,7 +117,7 @@ impl From<StoreError> for Refusal {
 }
 
 impl FenceSite {
-    async fn open(url: StoreUrl, leases: Leases) -> Result<Self, StoreError> {
+    async fn open(url: StoreUrl) -> Result<Self, StoreError> {
         let (keys, replicas, place) = (Keys::new(&url.bucket), url.replicas, url.shown());
         let link = Link::new(Arc::new(Servers::new(url, place)));
         link.server_compares().await?;
@@ -143,7 +127,6 @@ impl FenceSite {
             link,
             stream: keys.stream(),
             keys,
-            leases,
             remembered: Mutex::default(),
         })
     }
@@ -200,17 +183,8 @@ impl fmt::Debug for NatsFence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the connections: their options hold the password.
         f.debug_struct("NatsFence")
-            .field("place", &self.site().link.place())
+            .field("place", &self.0.site().link.place())
             .finish_non_exhaustive()
-    }
-}
-
-impl Drop for NatsFence {
-    fn drop(&mut self) {
-        // What a driver does when dropped may need its runtime.
-        if let Some(site) = self.site.take() {
-            self.thread.drop_there((site, Arc::clone(&self.noter)));
-        }
     }
 }
 
@@ -220,43 +194,36 @@ impl Fence for NatsFence {
         resource: &'a ResourceName,
         term: &'a Term,
     ) -> Answer<'a, Result<Claimed, FenceError>> {
-        let (site, resource, term) = (Arc::clone(self.site()), resource.clone(), term.clone());
-        Box::pin(self.run(async move { site.raise(&resource, &term).await }))
+        let (site, resource, term) = (Arc::clone(self.0.site()), resource.clone(), term.clone());
+        let leases = self.0.leases();
+        Box::pin(self.run(async move { site.raise(leases, &resource, &term).await }))
     }
 
     fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
-        let (site, resource, term) = (Arc::clone(self.site()), resource.clone(), term.clone());
+        let (site, resource, term) = (Arc::clone(self.0.site()), resource.clone(), term.clone());
         Box::pin(self.run(async move { site.look_for(&resource, &term).await.map(drop) }))
     }
 
     fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
-        let (site, resource) = (Arc::clone(self.site()), resource.clone());
+        let (site, resource) = (Arc::clone(self.0.site()), resource.clone());
         Box::pin(self.run(async move { Ok(site.shown(&resource).await?) }))
     }
 
     fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {
-        let (site, after) = (Arc::clone(self.site()), after.cloned());
+        let (site, after) = (Arc::clone(self.0.site()), after.cloned());
         Box::pin(self.run(async move { Ok(site.marks(after.as_ref()).await?) }))
     }
 
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
-        let (site, bump) = (Arc::clone(self.site()), bump.clone());
-        Box::pin(self.run(async move { Ok(site.lift(&bump).await?) }))
+        let (site, leases, bump) = (Arc::clone(self.0.site()), self.0.leases(), bump.clone());
+        Box::pin(self.run(async move { Ok(site.lift(leases, &bump).await?) }))
     }
 
     fn count_refusal(&self, refusal: &FenceError) {
-        self.noter.count(&self.thread, refusal);
+        self.0.count_refusal(refusal);
     }
 
     fn note_refusals(&self) -> Answer<'_, ()> {
-        let noter = Arc::clone(&self.noter);
-        let noting = self.thread.run(async move { noter.note().await });
-        // The thread gives up only when the fence is dropped.
-        Box::pin(async move { drop(noting.await) })
+        self.0.note_refusals()
     }
-}
-
-/// What an error about this resource is about.
-fn subject(resource: &ResourceName) -> String {
-    format!("fence \"{resource}\"")
 }

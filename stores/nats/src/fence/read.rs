@@ -32,7 +32,7 @@ impl NatsFence {
         key: &str,
     ) -> Result<Option<Vec<u8>>, FenceError> {
         let of = self.subject_of(resource, key)?;
-        let (site, resource, term) = (self.site().clone(), resource.clone(), term.clone());
+        let (site, resource, term) = (self.0.site().clone(), resource.clone(), term.clone());
         self.run(async move { site.read(&resource, &term, &of).await })
             .await
     }

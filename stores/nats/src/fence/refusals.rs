@@ -4,7 +4,6 @@
 use super::mark::{decode_refused, encode_refused};
 use super::{FenceSite, subject};
 use crate::api::{Condition, Put};
-use std::sync::Arc;
 use tenure_core::{FencingToken, Refused, ResourceName};
 use tenure_remote::{Notes, pause_between_rounds};
 
@@ -13,25 +12,14 @@ const LOOKS_MAX: u32 = 8;
 
 const UNREADABLE: &str = "the count beside the mark cannot be read: a later Tenure may have written it";
 
-/// The counts of one bucket.
-pub(crate) struct Counts {
-    site: Arc<FenceSite>,
-}
-
-impl Counts {
-    pub(super) fn new(site: Arc<FenceSite>) -> Self {
-        Self { site }
-    }
-}
-
-impl Notes for Counts {
+impl Notes for FenceSite {
     async fn note(&self, resource: &ResourceName, count: u64, last: FencingToken) -> Result<(), String> {
-        let (site, subject) = (&self.site, subject(resource));
-        let to = site.keys.refusals(resource);
+        let subject = subject(resource);
+        let to = self.keys.refusals(resource);
         for _look in 0..LOOKS_MAX {
-            let stored = site
+            let stored = self
                 .link
-                .last(&site.stream, &to, &subject)
+                .last(&self.stream, &to, &subject)
                 .await
                 .map_err(|error| error.message)?;
             let over = Condition::last_stored(stored.as_ref());
@@ -44,7 +32,7 @@ impl Notes for Counts {
                 count: before.saturating_add(count),
                 last,
             });
-            let put = site.link.put(&site.stream, &to, value, over, &subject);
+            let put = self.link.put(&self.stream, &to, value, over, &subject);
             match put.await.map_err(|error| error.message)? {
                 Put::As { .. } => return Ok(()),
                 Put::Conflict => pause_between_rounds().await,

@@ -49,7 +49,7 @@ impl NatsFence {
     /// The subject of a key of the user's.
     pub(super) fn subject_of(&self, resource: &ResourceName, key: &str) -> Result<String, StoreError> {
         if is_key(key) {
-            return Ok(self.site().keys.subject(key));
+            return Ok(self.0.site().keys.subject(key));
         }
         let message = format!(
             "{}: \"{}\" is no key of yours; use letters, digits and -_=/ in parts between dots, which do not begin with \
@@ -69,7 +69,7 @@ impl NatsFence {
         change: Change,
     ) -> Result<u64, FenceError> {
         let to = self.subject_of(resource, key)?;
-        let (site, resource, term) = (Arc::clone(self.site()), resource.clone(), term.clone());
+        let (site, resource, term) = (Arc::clone(self.0.site()), resource.clone(), term.clone());
         self.run(async move { site.enter(&resource, &term, &to, value, change).await })
             .await
     }

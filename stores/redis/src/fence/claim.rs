@@ -27,7 +27,7 @@ impl RedisFence {
                 None => Horizon::Clock(horizon(found.now_ms, found.kept.token)),
             };
             let ruled = found.kept.claim(resource, term, limit);
-            match ruled.or_else(|error| self.refuse(found.kept.token, error))? {
+            match ruled.or_else(|error| self.0.refuse(found.kept.token.as_ref(), error))? {
                 Ruling::Holds => return Ok(Claimed::Already),
                 Ruling::Raise => {}
             }
@@ -80,14 +80,11 @@ impl RedisFence {
 
     /// What one member of a quorum has of a lease is not what was granted.
     async fn leases_are_beside(&self) -> Result<(), StoreError> {
-        if self.leases == Leases::Elsewhere {
+        if self.0.leases() == Leases::Elsewhere {
             return Ok(());
         }
-        let site = Arc::clone(self.site());
-        let looked = self
-            .thread
-            .run(async move { site.is_alone_in_time().await })
-            .await?;
+        let site = Arc::clone(self.0.site());
+        let looked = self.0.run(async move { site.is_alone_in_time().await }).await?;
         looked.map_err(|error| match error.fault {
             Fault::Invalid => StoreError {
                 message: format!("{}; a fence there needs Leases::Elsewhere", error.message),
@@ -99,7 +96,7 @@ impl RedisFence {
 
     /// Sets the mark, if it is as it was found; `false` if it is not.
     async fn set(&self, resource: &ResourceName, found: &Kept, to: &Kept) -> Result<bool, FenceError> {
-        let keys = &self.site().keys;
+        let keys = &self.0.site().keys;
         let lease = |kept: &Kept| kept.lease.as_ref().map_or_else(String::new, LeaseName::to_string);
         let token = |token: Option<FencingToken>| token.map_or_else(String::new, |token| token.to_string());
         let mut arguments = Arguments::on([keys.marks(), keys.mark(resource)]).with(resource);

@@ -45,9 +45,9 @@ impl RedisFence {
         resource: &ResourceName,
         lease: Option<&LeaseName>,
     ) -> Result<Found, FenceError> {
-        let keys = &self.site().keys;
+        let keys = &self.0.site().keys;
         let mut arguments = Arguments::on([keys.marks(), keys.mark(resource), keys.refusals(resource)]);
-        if self.leases == Leases::Here
+        if self.0.leases() == Leases::Here
             && let Some(lease) = lease
         {
             arguments.keys.push(keys.record(lease));
@@ -69,7 +69,7 @@ impl RedisFence {
     }
 
     fn no_mark(&self, resource: &str, field: &str) -> StoreError {
-        let key = shown(format!("{}{resource}", self.site().keys.mark_keys()).as_bytes());
+        let key = shown(format!("{}{resource}", self.0.site().keys.mark_keys()).as_bytes());
         StoreError::not_applied(
             Fault::Unreadable,
             format!(
@@ -118,20 +118,12 @@ impl RedisFence {
     /// count beside.
     pub(super) fn ruled(&self, resource: &ResourceName, term: &Term, kept: &Kept) -> Result<(), FenceError> {
         kept.entry(resource, term)
-            .or_else(|error| self.refuse(kept.token, error))
-    }
-
-    /// Counts a refusal by the mark that was found; where there is none, there is nothing to count beside.
-    pub(super) fn refuse<T>(&self, mark: Option<FencingToken>, error: FenceError) -> Result<T, FenceError> {
-        if mark.is_some() {
-            self.noter.count(&self.thread, &error);
-        }
-        Err(error)
+            .or_else(|error| self.0.refuse(kept.token.as_ref(), error))
     }
 
     /// A page of marks after `after`.
     pub(super) async fn page(&self, after: Option<&Cursor>) -> Result<MarkPage, FenceError> {
-        let keys = &self.site().keys;
+        let keys = &self.0.site().keys;
         let least = after.map_or_else(|| b"-".to_vec(), |after| [b"(", after.as_bytes()].concat());
         let mut arguments = Arguments::on([keys.marks()]);
         arguments.values.push_bytes(&least);

@@ -15,13 +15,13 @@ use crate::reply::Reply;
 use crate::script::{Arguments, Script};
 use crate::site::Site;
 use crate::url::{Set, StoreUrl, invalid};
-use refusals::Beside;
 use std::fmt;
 use std::sync::Arc;
 use tenure_core::{
     Answer, Bump, Claimed, Cursor, Fence, FenceError, Leases, Mark, MarkPage, ResourceName, StoreError, Term,
 };
-use tenure_remote::{Noter, OwnThread};
+pub(crate) use tenure_remote::fence_subject as subject;
+use tenure_remote::{OwnThread, RemoteFence};
 
 /// A fence in a Redis or Valkey server: [`claim`](Fence::claim) once per term, then [`write`](Self::write) or
 /// [`run`](Self::run), which compare the mark and change the data in one script.
@@ -52,13 +52,7 @@ use tenure_remote::{Noter, OwnThread};
 ///     Ok(())
 /// }
 /// ```
-pub struct RedisFence {
-    /// `None` only while it is dropped.
-    site: Option<Arc<Site>>,
-    thread: OwnThread,
-    noter: Arc<Noter<Beside>>,
-    leases: Leases,
-}
+pub struct RedisFence(RemoteFence<Site>);
 
 impl RedisFence {
     /// The fence in the server of a store's URL. Nothing is sent before its first use.
@@ -78,17 +72,8 @@ impl RedisFence {
             ));
         }
         let thread = OwnThread::start(SYSTEM)?;
-        let site = Arc::new(Site::new(url));
-        Ok(Self {
-            noter: Noter::new(Beside(Arc::clone(&site))),
-            site: Some(site),
-            thread,
-            leases,
-        })
-    }
-
-    fn site(&self) -> &Arc<Site> {
-        self.site.as_ref().expect("the site is taken by drop alone")
+        let (site, thread) = (Arc::new(Site::new(url)), Arc::new(thread));
+        Ok(Self(RemoteFence::new(site, thread, leases)))
     }
 
     /// Runs a script on the fence's thread.
@@ -99,12 +84,12 @@ impl RedisFence {
         deed: Deed,
         subject: String,
     ) -> Result<Reply, FenceError> {
-        let site = Arc::clone(self.site());
+        let site = Arc::clone(self.0.site());
         let running = async move {
             site.is_ready(deed).await?;
             site.run(script, &arguments, deed, &subject).await
         };
-        Ok(self.thread.run(running).await??)
+        Ok(self.0.run(running).await??)
     }
 }
 
@@ -112,16 +97,8 @@ impl fmt::Debug for RedisFence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the target: it holds the password.
         f.debug_struct("RedisFence")
-            .field("place", &self.site().place)
+            .field("place", &self.0.site().place)
             .finish_non_exhaustive()
-    }
-}
-
-impl Drop for RedisFence {
-    fn drop(&mut self) {
-        if let Some(site) = self.site.take() {
-            self.thread.drop_there((site, Arc::clone(&self.noter)));
-        }
     }
 }
 
@@ -154,18 +131,10 @@ impl Fence for RedisFence {
     }
 
     fn count_refusal(&self, refusal: &FenceError) {
-        self.noter.count(&self.thread, refusal);
+        self.0.count_refusal(refusal);
     }
 
     fn note_refusals(&self) -> Answer<'_, ()> {
-        let noter = Arc::clone(&self.noter);
-        let noting = self.thread.run(async move { noter.note().await });
-        // The thread gives up only when the fence is dropped.
-        Box::pin(async move { drop(noting.await) })
+        self.0.note_refusals()
     }
-}
-
-/// What an error about this resource is about.
-fn subject(resource: &ResourceName) -> String {
-    format!("fence \"{resource}\"")
 }

@@ -4,20 +4,15 @@ use super::script::REFUSALS;
 use crate::fault::Deed;
 use crate::script::Arguments;
 use crate::site::Site;
-use std::sync::Arc;
 use tenure_core::{FencingToken, ResourceName};
 use tenure_remote::Notes;
 
-/// The marks of one server.
-pub(super) struct Beside(pub(super) Arc<Site>);
-
-impl Notes for Beside {
+impl Notes for Site {
     async fn note(&self, resource: &ResourceName, count: u64, last: FencingToken) -> Result<(), String> {
-        let site = &self.0;
-        let arguments = Arguments::on([site.keys.refusals(resource)])
+        let arguments = Arguments::on([self.keys.refusals(resource)])
             .with(count)
             .with(last);
-        let noted = site.run(&REFUSALS, &arguments, Deed::Write, "refusals").await;
+        let noted = self.run(&REFUSALS, &arguments, Deed::Write, "refusals").await;
         noted.map(drop).map_err(|error| error.to_string())
     }
 }

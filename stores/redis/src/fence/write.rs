@@ -123,17 +123,17 @@ impl RedisFence {
         keys: &[Vec<u8>],
         words: &[Vec<u8>],
     ) -> Result<Value, FenceError> {
-        let mut arguments = Arguments::on([self.site().keys.mark(resource)]);
+        let mut arguments = Arguments::on([self.0.site().keys.mark(resource)]);
         keys.iter().for_each(|key| arguments.keys.push_bytes(key));
         arguments.push(&term.lease);
         arguments.push(term.token);
         words.iter().for_each(|word| arguments.values.push_bytes(word));
-        let (site, script, subject) = (Arc::clone(self.site()), script.clone(), subject(resource));
+        let (site, script, subject) = (Arc::clone(self.0.site()), script.clone(), subject(resource));
         let running = async move {
             site.is_ready(Deed::Write).await?;
             site.run(&script, &arguments, Deed::Write, &subject).await
         };
-        let mut reply = self.thread.run(running).await.map_err(FenceError::Store)??;
+        let mut reply = self.0.run(running).await.map_err(FenceError::Store)??;
         let (verdict, _now_ms) = (reply.word()?, reply.number()?);
         match verdict.as_str() {
             "admitted" => Ok(reply.value().unwrap_or(Value::Nil)),

@@ -40,7 +40,7 @@ pub mod url;
 mod watch;
 
 pub use errors::{Deed, TlsWords, after_a_step, fence_subject, lease_subject, line, none_lets_in, timed_out};
-pub use fence::{BumpSetUp, ClaimRow, Kept, MarkRow, Marks, RemoteFence, Sought, ruled};
+pub use fence::{BumpSetUp, ClaimRow, MarkRow, Marks, RemoteFence, Sought, ruled};
 pub use folders::is_emptied;
 pub use in_line::TriedInVain;
 pub use link::{Dial, Link, Open, Waiting};

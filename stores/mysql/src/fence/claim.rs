@@ -1,4 +1,4 @@
-//! Raising marks.
+//! What a fence asks of the server: above all, raising marks.
 
 use super::subject;
 use crate::row::{is_null, number, text};
@@ -6,7 +6,7 @@ use crate::schema::{LEASES_ELSEWHERE, call, literal, literal_or_null};
 use crate::site::Site;
 use mysql_async::Row;
 use tenure_core::{Bump, FencingToken, LeaseName, Leases, ResourceName, StoreError, Term};
-use tenure_remote::{BumpSetUp, ClaimRow, Deed};
+use tenure_remote::{BumpSetUp, ClaimRow, ClaimTurns, Deed, MarkRow, Marks, Sought};
 
 /// What calls a procedure that raises marks, and tells it where the leases are.
 fn telling(leases: Leases, call: &str) -> String {
@@ -16,8 +16,28 @@ fn telling(leases: Leases, call: &str) -> String {
     }
 }
 
-impl Site {
-    pub(super) async fn claim(
+impl Marks for Site {
+    fn place(&self) -> &str {
+        Site::place(self)
+    }
+
+    fn marks_table(&self) -> String {
+        format!("{}.tenure_fences", self.dial.url.database)
+    }
+
+    fn without_verdict(&self, subject: &str) -> StoreError {
+        Site::without_verdict(self, subject)
+    }
+
+    fn claim_turns(&self) -> &ClaimTurns {
+        &self.claim_turns
+    }
+
+    async fn rows(&self, subject: &str, sought: Sought<'_>) -> Result<Vec<MarkRow>, StoreError> {
+        self.sought(subject, sought).await
+    }
+
+    async fn claim(
         &self,
         leases: Leases,
         resource: &ResourceName,
@@ -47,12 +67,7 @@ impl Site {
         })
     }
 
-    /// What raises a mark, and may wait for that: on connections of its own, whose turn it is.
-    async fn raise(&self, subject: &str, statement: &str) -> Result<Vec<Row>, StoreError> {
-        self.ask_on(&self.claims, Deed::Write, subject, statement).await
-    }
-
-    pub(super) async fn bump(&self, leases: Leases, bump: &Bump) -> Result<Option<i64>, StoreError> {
+    async fn bump(&self, leases: Leases, bump: &Bump) -> Result<Option<i64>, StoreError> {
         let subject = subject(&bump.resource);
         let above = bump.above.map(FencingToken::signed);
         let statement = telling(
@@ -74,7 +89,7 @@ impl Site {
         }
     }
 
-    pub(super) async fn bump_set_up(&self, bump: &Bump) -> Result<BumpSetUp, StoreError> {
+    async fn bump_set_up(&self, bump: &Bump) -> Result<BumpSetUp, StoreError> {
         // A record counts only where there is one. Where the text is hidden from this role, nobody knows what
         // the procedure hears.
         let asked = format!(
@@ -94,6 +109,13 @@ impl Site {
             notes_it: says(0),
             hears_of_leases: says(1),
         })
+    }
+}
+
+impl Site {
+    /// What raises a mark, and may wait for that: on connections of its own, whose turn it is.
+    async fn raise(&self, subject: &str, statement: &str) -> Result<Vec<Row>, StoreError> {
+        self.ask_on(&self.claims, Deed::Write, subject, statement).await
     }
 }
 

@@ -5,50 +5,12 @@ use crate::row::{number, text};
 use crate::schema::{ALL_ROWS, literal};
 use crate::site::Site;
 use mysql_async::Row;
-use tenure_core::{Bump, Leases, MARKS_MAX, ResourceName, StoreError, Term};
-use tenure_remote::{BumpSetUp, ClaimRow, ClaimTurns, MarkRow, Marks, Sought};
-
-impl Marks for Site {
-    fn place(&self) -> &str {
-        Site::place(self)
-    }
-
-    fn marks_table(&self) -> String {
-        format!("{}.tenure_fences", self.dial.url.database)
-    }
-
-    fn without_verdict(&self, subject: &str) -> StoreError {
-        Site::without_verdict(self, subject)
-    }
-
-    fn claim_turns(&self) -> &ClaimTurns {
-        &self.claim_turns
-    }
-
-    async fn rows(&self, subject: &str, sought: Sought<'_>) -> Result<Vec<MarkRow>, StoreError> {
-        Site::rows(self, subject, sought).await
-    }
-
-    async fn claim(
-        &self,
-        leases: Leases,
-        resource: &ResourceName,
-        term: &Term,
-    ) -> Result<ClaimRow, StoreError> {
-        Site::claim(self, leases, resource, term).await
-    }
-
-    async fn bump(&self, leases: Leases, bump: &Bump) -> Result<Option<i64>, StoreError> {
-        Site::bump(self, leases, bump).await
-    }
-
-    async fn bump_set_up(&self, bump: &Bump) -> Result<BumpSetUp, StoreError> {
-        Site::bump_set_up(self, bump).await
-    }
-}
+use tenure_core::{MARKS_MAX, StoreError};
+use tenure_remote::{MarkRow, Sought};
 
 impl Site {
-    async fn rows(&self, subject: &str, sought: Sought<'_>) -> Result<Vec<MarkRow>, StoreError> {
+    /// What is sought, in the order of the resources, and one more than a page has at most.
+    pub(super) async fn sought(&self, subject: &str, sought: Sought<'_>) -> Result<Vec<MarkRow>, StoreError> {
         let condition = match sought {
             Sought::Of(resource) => format!("f.resource = {}", literal(resource.as_str())),
             Sought::After(resource) => format!("f.resource > {}", literal(resource)),

@@ -1,11 +1,11 @@
-//! Raising marks.
+//! What a fence asks of the server: above all, raising marks.
 
 use super::subject;
 use crate::fault::Deed;
 use crate::schema::{ELSEWHERE, LEASES, literal};
 use crate::site::{Site, Typed, least_busy};
 use tenure_core::{Bump, FencingToken, LeaseName, Leases, ResourceName, StoreError, Term};
-use tenure_remote::{BumpSetUp, ClaimRow};
+use tenure_remote::{BumpSetUp, ClaimRow, ClaimTurns, MarkRow, Marks, Sought};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -20,8 +20,28 @@ fn telling(leases: Leases, argument: &str) -> String {
     }
 }
 
-impl Site {
-    pub(super) async fn claim(
+impl Marks for Site {
+    fn place(&self) -> &str {
+        &self.place
+    }
+
+    fn marks_table(&self) -> String {
+        format!("{}.fences", self.dial.url.schema)
+    }
+
+    fn without_verdict(&self, subject: &str) -> StoreError {
+        Site::without_verdict(self, subject)
+    }
+
+    fn claim_turns(&self) -> &ClaimTurns {
+        &self.claim_turns
+    }
+
+    async fn rows(&self, subject: &str, sought: Sought<'_>) -> Result<Vec<MarkRow>, StoreError> {
+        self.sought(subject, sought).await
+    }
+
+    async fn claim(
         &self,
         leases: Leases,
         resource: &ResourceName,
@@ -57,19 +77,7 @@ impl Site {
         })
     }
 
-    /// What raises a mark, and may wait for that: on connections of its own, whose turn it is.
-    async fn raise(
-        &self,
-        subject: &str,
-        statement: &str,
-        parameters: &[Typed<'_>],
-    ) -> Result<Vec<Row>, StoreError> {
-        let lane = least_busy(&self.claims);
-        self.ask_on(lane, Deed::Write, subject, statement, parameters)
-            .await
-    }
-
-    pub(super) async fn bump(&self, leases: Leases, bump: &Bump) -> Result<Option<i64>, StoreError> {
+    async fn bump(&self, leases: Leases, bump: &Bump) -> Result<Option<i64>, StoreError> {
         let subject = subject(&bump.resource);
         let resource_asked = telling(leases, "$1");
         let statement = format!("SELECT {}.bump({resource_asked}, $2, $3)", self.schema());
@@ -85,7 +93,7 @@ impl Site {
         raised.ok_or_else(|| self.without_verdict(&subject))
     }
 
-    pub(super) async fn bump_set_up(&self, bump: &Bump) -> Result<BumpSetUp, StoreError> {
+    async fn bump_set_up(&self, bump: &Bump) -> Result<BumpSetUp, StoreError> {
         let schema = self.schema();
         // A record counts only where there is one.
         let asked = format!(
@@ -106,5 +114,19 @@ impl Site {
             notes_it: says(0),
             hears_of_leases: says(1),
         })
+    }
+}
+
+impl Site {
+    /// What raises a mark, and may wait for that: on connections of its own, whose turn it is.
+    async fn raise(
+        &self,
+        subject: &str,
+        statement: &str,
+        parameters: &[Typed<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        let lane = least_busy(&self.claims);
+        self.ask_on(lane, Deed::Write, subject, statement, parameters)
+            .await
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::fault::Deed;
 use crate::site::{Site, Typed};
-use tenure_core::{Bump, Leases, MARKS_MAX, ResourceName, StoreError, Term};
-use tenure_remote::{BumpSetUp, ClaimRow, ClaimTurns, MarkRow, Marks, Sought};
+use tenure_core::{MARKS_MAX, StoreError};
+use tenure_remote::{MarkRow, Sought};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -16,47 +16,9 @@ const COLUMNS: usize = 6;
 pub(super) const BUMPED_TOKEN: &str =
     "(pg_catalog.to_jsonb(f) OPERATOR(pg_catalog.->>) 'bumped_token'::text)::bigint";
 
-impl Marks for Site {
-    fn place(&self) -> &str {
-        &self.place
-    }
-
-    fn marks_table(&self) -> String {
-        format!("{}.fences", self.dial.url.schema)
-    }
-
-    fn without_verdict(&self, subject: &str) -> StoreError {
-        Site::without_verdict(self, subject)
-    }
-
-    fn claim_turns(&self) -> &ClaimTurns {
-        &self.claim_turns
-    }
-
-    async fn rows(&self, subject: &str, sought: Sought<'_>) -> Result<Vec<MarkRow>, StoreError> {
-        Site::rows(self, subject, sought).await
-    }
-
-    async fn claim(
-        &self,
-        leases: Leases,
-        resource: &ResourceName,
-        term: &Term,
-    ) -> Result<ClaimRow, StoreError> {
-        Site::claim(self, leases, resource, term).await
-    }
-
-    async fn bump(&self, leases: Leases, bump: &Bump) -> Result<Option<i64>, StoreError> {
-        Site::bump(self, leases, bump).await
-    }
-
-    async fn bump_set_up(&self, bump: &Bump) -> Result<BumpSetUp, StoreError> {
-        Site::bump_set_up(self, bump).await
-    }
-}
-
 impl Site {
-    async fn rows(&self, subject: &str, sought: Sought<'_>) -> Result<Vec<MarkRow>, StoreError> {
+    /// What is sought, in the order of the resources, and one more than a page has at most.
+    pub(super) async fn sought(&self, subject: &str, sought: Sought<'_>) -> Result<Vec<MarkRow>, StoreError> {
         let (condition, resource) = match sought {
             Sought::Of(resource) => ("f.resource OPERATOR(pg_catalog.=) $1", resource.as_str()),
             Sought::After(resource) => ("f.resource OPERATOR(pg_catalog.>) $1", resource),

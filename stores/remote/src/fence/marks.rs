@@ -82,7 +82,7 @@ impl MarkRow {
     ///
     /// # Errors
     /// [`Fault::Unreadable`], not applied, with the way out.
-    pub fn read(self, site: &impl Marks) -> Result<Kept, StoreError> {
+    pub fn read(self, site: &impl Marks) -> Result<Mark, StoreError> {
         let wrong = |column: &str| {
             let (resource, table) = (shortened(&self.resource), site.marks_table());
             let message = format!(
@@ -98,48 +98,35 @@ impl MarkRow {
         // By the column of that name: the token and not a word, as a claim by an earlier Tenure raises the
         // mark past it, and knows nothing of it.
         let bumped = lease.is_none() || self.bumped_token == Some(token.signed());
-        Ok(Kept {
-            mark: Mark {
-                resource,
-                lease,
-                token,
-                bumped,
-                refused: self
-                    .refused
-                    .and_then(|count| u64::try_from(count).ok())
-                    .unwrap_or(0),
-                last_refused: self.last_refused.and_then(token_of),
-            },
+        Ok(Mark {
+            resource,
+            lease,
+            token,
+            bumped,
+            // No row of refusals: none was refused.
+            refused: self.refused.map_or(0, |count| u64::try_from(count).unwrap_or(0)),
+            last_refused: self.last_refused.and_then(token_of),
         })
     }
 }
 
-/// A mark, and who has claimed it.
-#[derive(Debug)]
-pub struct Kept {
-    /// The mark.
-    pub mark: Mark,
-}
-
-impl Kept {
-    /// Nobody, where an operator has raised the mark.
-    fn claimant(&self) -> Option<&LeaseName> {
-        self.mark.lease.as_ref().filter(|_| !self.mark.bumped)
-    }
+/// Nobody, where an operator has raised the mark.
+fn claimant(mark: &Mark) -> Option<&LeaseName> {
+    mark.lease.as_ref().filter(|_| !mark.bumped)
 }
 
 /// Whether a term may enter by the mark that was found.
 ///
 /// # Errors
 /// The refusal.
-pub fn ruled(resource: &ResourceName, term: &Term, found: Option<&Kept>) -> Result<(), FenceError> {
-    check_owner(resource, term, found.and_then(|kept| kept.mark.lease.as_ref()))?;
-    let (claimant, token) = (found.and_then(Kept::claimant), found.map(|kept| kept.mark.token));
+pub fn ruled(resource: &ResourceName, term: &Term, found: Option<&Mark>) -> Result<(), FenceError> {
+    check_owner(resource, term, found.and_then(|mark| mark.lease.as_ref()))?;
+    let (claimant, token) = (found.and_then(claimant), found.map(|mark| mark.token));
     decide_entry(resource, term, claimant, token)
 }
 
 /// The mark of `resource`, with its refusals.
-pub(super) async fn kept<S: Marks>(site: &S, resource: &ResourceName) -> Result<Option<Kept>, StoreError> {
+pub(super) async fn mark<S: Marks>(site: &S, resource: &ResourceName) -> Result<Option<Mark>, StoreError> {
     let found = site.rows(&fence_subject(resource), Sought::Of(resource)).await?;
     found.into_iter().next().map(|row| row.read(site)).transpose()
 }
@@ -150,8 +137,7 @@ pub(super) async fn page<S: Marks>(site: &S, after: Option<&Cursor>) -> Result<M
     let found = site.rows("the fence", after).await?;
     let listed = found.into_iter().map(|row| {
         let resource = row.resource.clone();
-        let read = row.read(site).map(|kept| kept.mark);
-        let listed = ListedMark::from_read(|| shortened(&resource), read)?;
+        let listed = ListedMark::from_read(|| shortened(&resource), row.read(site))?;
         Ok((Cursor::behind(&resource), listed))
     });
     Ok(MarkPage::beginning(

@@ -3,7 +3,7 @@
 mod marks;
 mod raising;
 
-pub use marks::{Kept, MarkRow, Marks, Sought, ruled};
+pub use marks::{MarkRow, Marks, Sought, ruled};
 pub use raising::{BumpSetUp, ClaimRow};
 
 use crate::refusals::{Noter, Notes};
@@ -119,9 +119,9 @@ impl<S: Marks> RemoteFence<S> {
     ///
     /// # Errors
     /// [`FenceError::Store`].
-    pub async fn find(&self, resource: &ResourceName) -> Result<Option<Kept>, FenceError> {
+    pub async fn find(&self, resource: &ResourceName) -> Result<Option<Mark>, FenceError> {
         let resource = resource.clone();
-        self.at_site(|site| async move { marks::kept(&*site, &resource).await })
+        self.at_site(|site| async move { marks::mark(&*site, &resource).await })
             .await
     }
 }
@@ -151,7 +151,7 @@ impl<S: Marks> Fence for RemoteFence<S> {
     }
 
     fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
-        Box::pin(async { Ok(self.find(resource).await?.map(|kept| kept.mark)) })
+        Box::pin(self.find(resource))
     }
 
     fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {

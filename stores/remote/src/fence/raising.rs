@@ -1,6 +1,6 @@
 //! Raising marks, each of which is a row.
 
-use super::marks::{MarkRow, Marks, kept};
+use super::marks::{self, MarkRow, Marks};
 use crate::errors::{after_a_step, fence_subject};
 use tenure_core::{
     Bump, Claimed, Fault, FenceError, FencingToken, Horizon, Leases, Mark, ResourceName, Ruling, StoreError,
@@ -81,7 +81,7 @@ pub(super) async fn claim<S: Marks>(
     let mark = match row.token.map(|_| shown.read(site)) {
         // The server has committed it.
         Some(Err(error)) if row.raised => return Err(after_a_step(error)),
-        read => read.transpose()?.map(|kept| kept.mark),
+        read => read.transpose()?,
     };
     Ok(Found {
         mark,
@@ -90,6 +90,7 @@ pub(super) async fn claim<S: Marks>(
             .granted
             .filter(|_| leases == Leases::Here)
             .and_then(|token| FencingToken::from_signed(token).ok()),
+        // One before 1970 is as good as none: a token is then from the future, and is refused.
         clock_ms: row
             .clock_ms
             .and_then(|clock| u64::try_from(clock).ok())
@@ -113,14 +114,13 @@ pub(super) async fn bump<S: Marks>(site: &S, leases: Leases, bump: &Bump) -> Res
     let _turn = site.claim_turns().begin(&subject, site.place()).await?;
     if site.bump(leases, bump).await?.is_none() {
         // One that is none is told as such.
-        kept(site, resource).await?;
+        marks::mark(site, resource).await?;
         let message = format!("{subject}: no token is left above the mark");
         return Err(StoreError::not_applied(Fault::Invalid, message));
     }
     // It was raised, whatever comes of the look at it.
-    let kept = kept(site, resource).await.map_err(after_a_step)?;
-    kept.map(|kept| kept.mark)
-        .ok_or_else(|| site.without_verdict(&subject))
+    let mark = marks::mark(site, resource).await.map_err(after_a_step)?;
+    mark.ok_or_else(|| site.without_verdict(&subject))
 }
 
 /// What the set-up that is there does with a bump; `None` where nobody knows, as where its text is hidden

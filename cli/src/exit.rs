@@ -196,24 +196,9 @@ mod tests {
     use tenure::contract::Fault;
     use tenure::{FenceError, StoreError};
 
-    const FAULTS: [Fault; 12] = [
-        Fault::Unreachable,
-        Fault::TimedOut,
-        Fault::Busy,
-        Fault::Full,
-        Fault::AnotherStore,
-        Fault::Unauthenticated,
-        Fault::Forbidden,
-        Fault::ReadOnly,
-        Fault::Unreadable,
-        Fault::Unsupported,
-        Fault::Invalid,
-        Fault::Internal,
-    ];
-
     #[test]
     fn what_ends_a_claim_is_one_rule() {
-        for fault in FAULTS {
+        for fault in Fault::ALL {
             let error = StoreError::not_applied(fault, "fence \"ledger\"");
             let of_the_command = Failure::from(error.clone()).ends_a_claim();
             let of_a_term = FenceError::Store(error).ends_a_claim();

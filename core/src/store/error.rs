@@ -35,10 +35,32 @@ pub enum Fault {
     /// The request itself is wrong (a ttl outside the store's range, a bad URL). A misconfiguration.
     Invalid,
     /// Anything else, the store's own faults included. Effect on authority: none before the deadline.
+    // The last one: so a new one before it is missed in the list of all.
     Internal,
 }
 
+const _: () = assert!(
+    Fault::ALL.len() == Fault::Internal as usize + 1,
+    "Fault::ALL lacks one"
+);
+
 impl Fault {
+    /// Every kind, in the order of their declaration.
+    pub const ALL: [Self; 12] = [
+        Self::Unreachable,
+        Self::TimedOut,
+        Self::Busy,
+        Self::Full,
+        Self::AnotherStore,
+        Self::Unauthenticated,
+        Self::Forbidden,
+        Self::ReadOnly,
+        Self::Unreadable,
+        Self::Unsupported,
+        Self::Invalid,
+        Self::Internal,
+    ];
+
     /// Whether only a person can mend it, as far as the store tells. Opening a store fails on it at once;
     /// what it ends later, [`is_final`](Self::is_final) says.
     #[must_use]

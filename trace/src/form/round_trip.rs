@@ -105,26 +105,9 @@ fn predecessor(end: End) -> Predecessor {
     }
 }
 
-fn faults() -> Vec<Fault> {
-    vec![
-        Fault::Unreachable,
-        Fault::TimedOut,
-        Fault::Busy,
-        Fault::Full,
-        Fault::AnotherStore,
-        Fault::Unauthenticated,
-        Fault::Forbidden,
-        Fault::ReadOnly,
-        Fault::Unreadable,
-        Fault::Unsupported,
-        Fault::Invalid,
-        Fault::Internal,
-    ]
-}
-
 #[test]
 fn every_word_of_the_store_contract_survives() {
-    survive(&faults());
+    survive(&Fault::ALL);
     survive(&[Certainty::NotApplied, Certainty::Unknown]);
     survive(&[End::Released, End::Expired]);
     survive(&[Change::Vacated, Change::Taken, Change::Asked]);

@@ -8,21 +8,6 @@ use tenure_core::{
     Operation, Predecessor, Released, Renewed, Reply, StoreError, Ttl, Wish,
 };
 
-const FAULTS: [Fault; 12] = [
-    Fault::Unreachable,
-    Fault::TimedOut,
-    Fault::Busy,
-    Fault::Full,
-    Fault::Internal,
-    Fault::Unauthenticated,
-    Fault::Forbidden,
-    Fault::ReadOnly,
-    Fault::Unreadable,
-    Fault::Unsupported,
-    Fault::Invalid,
-    Fault::AnotherStore,
-];
-
 /// A reply to `operation`: of its kind with eleven in twelve.
 ///
 /// A renewal grants what was asked or what is `sufficient`: such that the term is not over by it already.
@@ -177,7 +162,7 @@ fn released(
 }
 
 fn error(choices: &mut Choices<'_>) -> StoreError {
-    let fault = *choices.pick(&FAULTS);
+    let fault = *choices.pick(&Fault::ALL);
     let certainty = if choices.once_in(2) {
         Certainty::NotApplied
     } else {

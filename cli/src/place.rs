@@ -6,7 +6,7 @@ use crate::output::clean;
 use std::path::{Path, PathBuf};
 #[cfg(not(feature = "sqlite"))]
 use tenure::contract::Fault;
-use tenure::tooling::SharedPurge;
+use tenure::tooling::{SharedPurge, refuse_blank_ends};
 use tenure::{Registry, SharedStore, StoreError};
 
 /// Where the leases are.
@@ -92,24 +92,6 @@ impl Place {
             },
         }
     }
-}
-
-/// Refuses what an environment file or a secret keeps around a URL, as every store does: before anybody looks
-/// for a file of that name.
-///
-/// # Errors
-/// The URL begins or ends so.
-pub(crate) fn refuse_blank_ends(url: &str, of: &str) -> Result<(), Failure> {
-    let is_blank = |c: char| c.is_whitespace() || c.is_control();
-    if !url.starts_with(is_blank) && !url.ends_with(is_blank) {
-        return Ok(());
-    }
-    Err(Failure::new(
-        Code::Configuration,
-        format!(
-            "the {of}'s URL begins or ends with a blank or a line break; leave it out (in a name it is written as %20)"
-        ),
-    ))
 }
 
 /// Refuses a variable that is there and empty, where a place is to be found by it: a secret that was not

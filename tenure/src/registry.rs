@@ -136,7 +136,7 @@ impl Registry {
 
     /// The scheme of a URL, if it is a known one.
     fn known<'a>(&self, url: &'a str) -> Result<&'a str, StoreError> {
-        refuse_blank_ends(url)?;
+        refuse_blank_ends(url, "store")?;
         let message = match url.split_once(':') {
             Some((scheme, _)) if self.openers.contains_key(scheme) => return Ok(scheme),
             Some((scheme, rest)) if is_surely_a_scheme(scheme, rest) => format!(
@@ -178,14 +178,22 @@ impl Registry {
     }
 }
 
-/// Refuses what stands around a URL, as a file of variables or a secret keeps it: some stores would take it
-/// for a part of a name, and so be another store than that of the same URL without it.
-fn refuse_blank_ends(url: &str) -> Result<(), StoreError> {
+/// Refuses what stands around the URL of a store or a fence, as a file of variables or a secret keeps it: some
+/// would take it for a part of a name, and so be another place than that of the same URL without it. Every
+/// [`Registry`] asks it of its URLs; this is for whoever looks at a URL before, or has one of a fence.
+///
+/// `of` is what the URL is of, for the message: `"store"`.
+///
+/// # Errors
+/// [`Fault::Invalid`]: it begins or ends with a blank, a line break or another control character.
+pub fn refuse_blank_ends(url: &str, of: &str) -> Result<(), StoreError> {
     let is_blank = |c: char| c.is_whitespace() || c.is_control();
     if !url.starts_with(is_blank) && !url.ends_with(is_blank) {
         return Ok(());
     }
-    let message = "the store URL begins or ends with a blank or a line break; leave it out (in a name it is written as %20)";
+    let message = format!(
+        "the {of}'s URL begins or ends with a blank or a line break; leave it out (in a name it is written as %20)"
+    );
     Err(StoreError::not_applied(Fault::Invalid, message))
 }
 

@@ -4,4 +4,4 @@ pub use crate::history::{History, NotedTerm, PastTerm, TERMS_KEPT, TermEnd};
 pub use crate::identity::{candidate, default_candidate_id};
 pub use crate::lock::Standby;
 pub use crate::opening::{NotOpened, open_patiently};
-pub use crate::registry::SharedPurge;
+pub use crate::registry::{SharedPurge, refuse_blank_ends};

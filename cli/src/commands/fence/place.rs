@@ -3,9 +3,10 @@
 use super::{leases, refusal};
 use crate::arguments::{FencePlaceArguments, variable};
 use crate::exit::{Code, Failure};
-use crate::place::{Credentials, Place, refuse_blank_ends, refuse_if_empty};
+use crate::place::{Credentials, Place, refuse_if_empty};
 use std::path::Path;
 use tenure::contract::Fault;
+use tenure::tooling::refuse_blank_ends;
 use tenure::{Fence, FenceError, FileSystemTrust, Leases, Watermark};
 
 /// Whether a place without marks is made ready for them.

@@ -59,12 +59,23 @@ impl HeldTerm {
 
     /// Returns when authority is gone. Has a timer of its own: needs no other thread.
     pub(crate) async fn over(&self) {
+        self.until(|authority| authority == Authority::None).await;
+    }
+
+    /// Returns when no new work is to begin: the term is ending, or over.
+    pub(crate) async fn ending(&self) {
+        self.until(|authority| matches!(authority, Authority::Ending { .. } | Authority::None))
+            .await;
+    }
+
+    /// Returns when authority is so, or gone at least: looks with each phase, and at the deadline.
+    async fn until(&self, is_so: impl Fn(Authority) -> bool) {
         let mut phase = self.term.phases();
         let timer = BootTimer::new();
         loop {
             phase.borrow_and_update();
             let until = self.term.until();
-            if self.term.authority() == Authority::None {
+            if is_so(self.term.authority()) {
                 return;
             }
             changed_or(&mut phase, timer.wait_until(until)).await;
@@ -133,20 +144,6 @@ impl HeldTerm {
                 return;
             }
             changed_or(&mut phase, timer.wait_until(belief.doubt_from)).await;
-        }
-    }
-
-    /// Returns when no new work is to begin: the term is ending, or over.
-    pub(crate) async fn ending(&self) {
-        let mut phase = self.term.phases();
-        let timer = BootTimer::new();
-        loop {
-            phase.borrow_and_update();
-            let until = self.term.until();
-            if matches!(self.term.authority(), Authority::Ending { .. } | Authority::None) {
-                return;
-            }
-            changed_or(&mut phase, timer.wait_until(until)).await;
         }
     }
 

@@ -92,8 +92,8 @@ pub(super) const ROWS: &[Wrong] = &[
         "G3",
         "src/held.rs",
         &[[
-            "== Authority::None {\n                return;\n            }\n            changed_or(&mut phase, timer.wait_until(until)).await;",
-            "== Authority::None {\n                return;\n            }\n            let _ = until; changed_or(&mut phase, std::future::pending()).await;",
+            "changed_or(&mut phase, timer.wait_until(until)).await;",
+            "let _ = until; changed_or(&mut phase, std::future::pending()).await;",
         ]],
         LOSS,
     ),

@@ -11,8 +11,8 @@ use tenure::mysql::{MysqlFence, MysqlStore};
 use tenure::postgres::tokio_postgres::{Client, NoTls};
 use tenure::postgres::{PostgresFence, PostgresStore};
 use tenure::{
-    Authority, Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, Leases, ResourceName, Term,
-    Timing, Ttl,
+    Authority, Claimed, Election, Fault, Fence, FenceError, FencingToken, Leadership, LeaseName, Leases,
+    ResourceName, SharedStore, Term, Timing, Ttl,
 };
 use tenure_testkit::{Mariadb, Postgres, ReplicaSet};
 
@@ -222,17 +222,28 @@ async fn all_of<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Ve
     ended.into_iter().flatten().collect()
 }
 
-#[tokio::test]
-async fn claim_that_waits_ends_with_its_term() {
+/// Claims what a transaction keeps, while `ending` befalls the term; the claim has ended then, in vain.
+async fn claim_ends_by(
+    schema: &str,
+    ending: impl AsyncFnOnce(&Leadership, SharedStore),
+) -> (Election, Leadership) {
     let site = Site::new();
     // One that is renewed soon, and then heard to be over.
     let leader = Site::election_of(site.store(), "leader", Timing::of(Ttl::from_secs(6).unwrap()));
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
     let (old, ledger) = (by_an_earlier(&leadership), &ledger());
-    let left = in_postgres("claim_ends", std::slice::from_ref(ledger), &old).await;
-    let operator = site.store();
+    let left = in_postgres(schema, std::slice::from_ref(ledger), &old).await;
     let claiming = leadership.claim(left.fence.as_ref(), ledger);
-    let ending = async {
+    let ending = ending(&leadership, site.store());
+    let (claimed, ()) = soon("the claim's end", async { tokio::join!(claiming, ending) }).await;
+    assert!(is_kept_waiting(&claimed), "{claimed:?}");
+    left.open.roll_back().await;
+    (leader, leadership)
+}
+
+#[tokio::test]
+async fn claim_that_waits_ends_with_its_term() {
+    let losing = claim_ends_by("claim_ends", async |leadership, operator| {
         let name = LeaseName::new(leadership.name().as_str()).unwrap();
         let lease = operator.get(&name).await.unwrap().unwrap();
         let release = Release {
@@ -242,31 +253,21 @@ async fn claim_that_waits_ends_with_its_term() {
             attempt: lease.attempt,
         };
         operator.release(&[release]).await.remove(0).unwrap();
-    };
-    let (claimed, ()) = soon("the claim's end", async { tokio::join!(claiming, ending) }).await;
-    assert!(is_kept_waiting(&claimed), "{claimed:?}");
-    left.open.roll_back().await;
+    });
+    let (_leader, leadership) = losing.await;
+    assert_eq!(leadership.authority(), Authority::None);
 }
 
 /// It begins nothing new.
 #[tokio::test]
 async fn claim_that_waits_ends_with_the_wish_to_step_down() {
-    let site = Site::new();
-    let leader = Site::election_of(site.store(), "leader", Timing::of(Ttl::from_secs(6).unwrap()));
-    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
-    let (old, ledger) = (by_an_earlier(&leadership), &ledger());
-    let left = in_postgres("claim_steps_down", std::slice::from_ref(ledger), &old).await;
-    let operator = site.store();
-    let claiming = leadership.claim(left.fence.as_ref(), ledger);
-    let ending = async {
+    let asking = claim_ends_by("claim_steps_down", async |leadership, operator| {
         let (name, token) = (leadership.name().clone(), leadership.token());
         assert_eq!(operator.ask(&Ask { name, token }).await.unwrap(), Asked::Noted);
-    };
-    let (claimed, ()) = soon("the claim's end", async { tokio::join!(claiming, ending) }).await;
-    assert!(is_kept_waiting(&claimed), "{claimed:?}");
+    });
+    let (_leader, leadership) = asking.await;
     let authority = leadership.authority();
     assert!(matches!(authority, Authority::Ending { .. }), "{authority:?}");
-    left.open.roll_back().await;
 }
 
 /// Somebody's table of that name: a person must act, and learns it at once.

@@ -195,27 +195,28 @@ mod tests {
         }
     }
 
+    /// Two terms that begin one after the other has ended, with these tokens.
+    fn of_terms_in_turn(tokens: [u64; 2]) -> Witness {
+        let mut witness = Witness::default();
+        for (label, number) in ["first", "second"].into_iter().zip(tokens) {
+            let holder = request("job-0", label, seconds(60));
+            assert!(witness.begin(&holder, asked_for_first(number)));
+            witness.end(&holder);
+        }
+        assert_eq!(witness.violations, [""; 0]);
+        witness
+    }
+
     /// Its answer was on its way while a later term began and ended: nobody else believes, and it was asked
     /// for before the later token was known.
     #[test]
     fn term_that_begins_after_a_later_one_is_told() {
-        let [late, other] = ["late", "other"].map(|label| request("job-0", label, seconds(60)));
-        let mut witness = Witness::default();
-        assert!(witness.begin(&other, asked_for_first(2)));
-        witness.end(&other);
-        assert!(witness.begin(&late, asked_for_first(1)));
+        let witness = of_terms_in_turn([2, 1]);
         assert_eq!(witness.not_excluded, ["term 1 of job-0 begins after a later one"]);
-        assert_eq!(witness.violations, [""; 0]);
     }
 
     #[test]
     fn term_that_begins_after_an_earlier_one_is_in_order() {
-        let [first, second] = ["first", "second"].map(|label| request("job-0", label, seconds(60)));
-        let mut witness = Witness::default();
-        assert!(witness.begin(&first, asked_for_first(1)));
-        witness.end(&first);
-        assert!(witness.begin(&second, asked_for_first(2)));
-        assert_eq!(witness.not_excluded, [""; 0]);
-        assert_eq!(witness.violations, [""; 0]);
+        assert_eq!(of_terms_in_turn([1, 2]).not_excluded, [""; 0]);
     }
 }

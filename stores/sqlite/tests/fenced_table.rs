@@ -37,6 +37,19 @@ async fn succeeded() -> (Scratch, SqliteFence, FencedTable, Connection) {
     (scratch, fence, table, connection)
 }
 
+/// A file with these tables, of which that of accounts is guarded, and its fence.
+fn guarded(tables: &str) -> (Scratch, Connection, SqliteFence) {
+    let scratch = Scratch::new();
+    let connection = scratch.raw();
+    connection.execute_batch(tables).unwrap();
+    SqliteFence::install(&connection).unwrap();
+    FencedTable::new("account", &ledger())
+        .install(&connection)
+        .unwrap();
+    let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
+    (scratch, connection, fence)
+}
+
 fn run(connection: &Connection, statement: &str) -> Result<usize, rusqlite::Error> {
     let statement = statement
         .replace("account", "\"a \"\"b\"")
@@ -183,16 +196,8 @@ fn a_table_that_cannot_be_protected_is_told_with_the_repair() {
 
 #[tokio::test]
 async fn a_mark_that_an_operator_raised_lets_nobody_write() {
-    let scratch = Scratch::new();
-    let connection = scratch.raw();
-    connection
-        .execute_batch("CREATE TABLE account (id INTEGER PRIMARY KEY, fence INTEGER)")
-        .unwrap();
-    SqliteFence::install(&connection).unwrap();
-    FencedTable::new("account", &ledger())
-        .install(&connection)
-        .unwrap();
-    let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
+    let (_scratch, connection, fence) =
+        guarded("CREATE TABLE account (id INTEGER PRIMARY KEY, fence INTEGER)");
     let bump = Bump {
         resource: ledger(),
         above: None,
@@ -305,16 +310,8 @@ fn what_is_no_table_of_the_users_own_is_not_guarded() {
 /// column, be it of no row.
 #[tokio::test]
 async fn blob_handle_writes_no_column_that_an_index_has() {
-    let scratch = Scratch::new();
-    let connection = scratch.raw();
-    connection
-        .execute_batch("CREATE TABLE account (id INTEGER PRIMARY KEY, body BLOB, fence INTEGER)")
-        .unwrap();
-    SqliteFence::install(&connection).unwrap();
-    FencedTable::new("account", &ledger())
-        .install(&connection)
-        .unwrap();
-    let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
+    let (_scratch, connection, fence) =
+        guarded("CREATE TABLE account (id INTEGER PRIMARY KEY, body BLOB, fence INTEGER)");
     fence.claim(&ledger(), &term(9)).await.unwrap();
     let insert = "INSERT INTO account VALUES (1, zeroblob(5), 9)";
     connection.execute(insert, []).unwrap();
@@ -334,20 +331,12 @@ async fn blob_handle_writes_no_column_that_an_index_has() {
 /// a token; a parent that is guarded itself takes only his that can.
 #[tokio::test]
 async fn what_foreign_keys_change_in_a_guarded_table_is_fenced_where_the_parent_is_guarded() {
-    let scratch = Scratch::new();
-    let connection = scratch.raw();
-    connection
-        .execute_batch(
-            "PRAGMA foreign_keys = ON;
-             CREATE TABLE client (id INTEGER PRIMARY KEY, fence INTEGER);
-             CREATE TABLE account (id INTEGER PRIMARY KEY, fence INTEGER, \
-                 client REFERENCES client ON DELETE SET NULL ON UPDATE CASCADE)",
-        )
-        .unwrap();
-    SqliteFence::install(&connection).unwrap();
-    let guard = |table: &str| FencedTable::new(table, &ledger()).install(&connection).unwrap();
-    guard("account");
-    let fence = SqliteFence::new(scratch.file(), Leases::Here).unwrap();
+    let (_scratch, connection, fence) = guarded(
+        "PRAGMA foreign_keys = ON;
+         CREATE TABLE client (id INTEGER PRIMARY KEY, fence INTEGER);
+         CREATE TABLE account (id INTEGER PRIMARY KEY, fence INTEGER, \
+             client REFERENCES client ON DELETE SET NULL ON UPDATE CASCADE)",
+    );
     fence.claim(&ledger(), &term(9)).await.unwrap();
     connection
         .execute_batch("INSERT INTO client VALUES (1, 9); INSERT INTO account VALUES (1, 9, 1)")
@@ -355,7 +344,9 @@ async fn what_foreign_keys_change_in_a_guarded_table_is_fenced_where_the_parent_
     connection
         .execute("UPDATE client SET id = 2", [])
         .expect("what the guard takes for the current term's");
-    guard("client");
+    FencedTable::new("client", &ledger())
+        .install(&connection)
+        .unwrap();
     for unfenced in ["UPDATE client SET id = 3, fence = 7", "DELETE FROM client"] {
         connection.execute(unfenced, []).expect_err(unfenced);
     }

@@ -178,9 +178,9 @@ impl Registry {
     }
 }
 
-/// Refuses what stands around the URL of a store or a fence, as a file of variables or a secret keeps it: some
-/// would take it for a part of a name, and so be another place than that of the same URL without it. Every
-/// [`Registry`] asks it of its URLs; this is for whoever looks at a URL before, or has one of a fence.
+/// Refuses what stands around the URL of a store or a fence, as a file of variables or a secret keeps it:
+/// some would take it for a part of a name, and so be another place than that of the same URL without it.
+/// Every [`Registry`] asks it of its URLs; this is for whoever looks at a URL before, or has one of a fence.
 ///
 /// `of` is what the URL is of, for the message: `"store"`.
 ///

@@ -2,7 +2,7 @@
 //! patience.
 
 use crate::common::{SOON, Sandbox, exit_code, json, signal};
-use crate::endpoint::get;
+use crate::endpoint::{get, metric};
 use crate::manager::Manager;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -107,7 +107,7 @@ fn a_signal_ends_the_waiting_for_a_store_that_is_away() {
 }
 
 /// What keeps it from being killed as not live, or as not started in time; and it takes no part in what a
-/// rollout waits for.
+/// rollout waits for. Where all candidates wait so, nothing but their metrics calls anybody.
 #[test]
 fn who_waits_for_a_store_that_is_away_is_seen_to_live_and_not_to_be_ready() {
     let sandbox = unmounted("away-pages");
@@ -119,7 +119,13 @@ fn who_waits_for_a_store_that_is_away_is_seen_to_live_and_not_to_be_ready() {
     manager.hear_until("STATUS=waits for the store");
     assert_eq!(get(&address, "/livez").0, 200);
     assert_eq!(get(&address, "/readyz").0, 503);
-    assert_eq!(get(&address, "/metrics").0, 200);
+    let of_job = |name: &str| metric(&address, &format!("{name}{{lease=\"job\"}}"));
+    assert_eq!(
+        (of_job("lease_candidates"), of_job("leader_status")),
+        (Some(1.0), Some(0.0))
+    );
+    let unreachable = || of_job("lease_store_unreachable_since_timestamp_seconds");
+    assert!(unreachable() > Some(0.0), "{:?}", unreachable());
     let (status, page) = get(&address, "/leader");
     assert_eq!((status, &json(&page)["leads"]), (503, &Value::Null), "{page}");
     mount(&sandbox);
@@ -129,6 +135,8 @@ fn who_waits_for_a_store_that_is_away_is_seen_to_live_and_not_to_be_ready() {
         status == 200 && json(&page)["leads"] == true
     });
     tenure_testkit::eventually(SOON, "it is ready", || get(&address, "/readyz").0 == 200);
+    tenure_testkit::eventually(SOON, "the store is told to answer", || unreachable() == Some(0.0));
+    assert_eq!(of_job("leader_status"), Some(1.0));
     process.terminate();
     assert_eq!(exit_code(&process), 143);
 }

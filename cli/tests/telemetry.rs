@@ -225,6 +225,7 @@ fn end_is_told() -> bool {
     process.wait_for_exit(SOON).unwrap();
     // The very last is told, whatever the interval.
     collector.number("leader_status", job) == Some(0.0)
+        && collector.number("lease_candidates", job) == Some(0.0)
         && collector.number("lease_terms_ended", ("cause", "given_back")) == Some(1.0)
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use tenure::contract::{Acquire, Acquired, Answer, Fault};
-use tenure::metrics::{METRICS, MetricKind};
+use tenure::metrics::{METRICS, Metric, MetricKind};
 use tenure::{Election, Fairness, LeaseStore, LockManager, SharedStore, StoreError};
 use tenure_testkit::eventually_async;
 
@@ -67,16 +67,22 @@ fn named(text: &str) -> Vec<&str> {
 fn dashboard_and_alerts_use_every_metric_and_no_other() {
     let texts = ["alerts.yaml", "grafana.json"].map(|file| std::fs::read_to_string(deploy(file)).unwrap());
     let used: Vec<&str> = texts.iter().flat_map(|text| named(text)).collect();
-    let is = |word: &str, name: &str| word == name || word == format!("{name}_bucket");
+    let is = |word: &str, metric: &Metric| {
+        let part = word.strip_prefix(metric.name);
+        let is_histogram = metric.kind == MetricKind::Histogram;
+        part.is_some_and(|part| {
+            part.is_empty() || is_histogram && ["_bucket", "_sum", "_count"].contains(&part)
+        })
+    };
     for word in &used {
         assert!(
-            METRICS.iter().any(|metric| is(word, metric.name)),
+            METRICS.iter().any(|metric| is(word, metric)),
             "{word} is exported by nobody"
         );
     }
     for metric in METRICS {
         assert!(
-            used.iter().any(|word| is(word, metric.name)),
+            used.iter().any(|word| is(word, metric)),
             "{} is shown nowhere",
             metric.name
         );

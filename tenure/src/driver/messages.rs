@@ -79,6 +79,7 @@ impl Driver {
         }
         let place = self.places.entry(name.clone()).or_default();
         if place.admit(waiting, clock::now()) {
+            self.plan.meter.wanted(&name, true);
             self.first_attempts.want(name.clone());
             self.follow();
             let looks = |place: &super::Place| place.is_looked_at();
@@ -167,6 +168,7 @@ impl Driver {
     pub(super) fn tidy(&mut self, name: &LeaseName) {
         if self.places.get(name).is_some_and(super::Place::is_empty) {
             self.places.remove(name);
+            self.plan.meter.wanted(name, false);
         }
     }
 

@@ -8,7 +8,7 @@ pub(crate) struct Meter;
 pub(crate) struct About;
 
 impl Meter {
-    pub(crate) fn of_leases() -> Self {
+    pub(crate) fn of_election(_name: &LeaseName) -> Self {
         Self
     }
 
@@ -31,6 +31,8 @@ impl Meter {
     }
 
     pub(crate) fn nobody_asks(&mut self, _patience: Duration) {}
+
+    pub(crate) fn wanted(&mut self, _name: &LeaseName, _is_wanted: bool) {}
 
     pub(crate) fn event(&mut self, _event: &Event) {}
 }

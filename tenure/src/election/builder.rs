@@ -19,7 +19,7 @@ pub struct ElectionBuilder {
     timing: Timing,
     note: Result<Note, NoteTooLong>,
     progress_within: Option<Duration>,
-    meter: fn() -> Meter,
+    meter: fn(&LeaseName) -> Meter,
     pub(crate) recorder: Option<OpenRecorder>,
 }
 
@@ -91,7 +91,7 @@ impl ElectionBuilder {
             timing: Timing::batch(),
             note: Ok(Note::default()),
             progress_within: None,
-            meter: Meter::of_leases,
+            meter: Meter::of_election,
             recorder: None,
         }
     }
@@ -128,7 +128,7 @@ impl ElectionBuilder {
     /// Tells its metrics with those of all locks, under the label `*`: for one whose name is one of many, as
     /// of orders, each of which would leave series of its own. Default: under its name.
     pub fn metrics_with_all_locks(mut self) -> Self {
-        self.meter = Meter::of_locks;
+        self.meter = |_| Meter::of_locks();
         self
     }
 
@@ -155,7 +155,7 @@ impl ElectionBuilder {
             stands_back: false,
             tag: None,
             announce,
-            meter: (self.meter)(),
+            meter: (self.meter)(&name),
             places: None,
             seed: u64::try_from(identity::random_bits() & u128::from(u64::MAX)).expect("64 bits"),
             recorder: None,

@@ -43,6 +43,7 @@ const fn metric(
 }
 
 pub(super) const LEADER_STATUS: &str = "leader_status";
+pub(super) const CANDIDATES: &str = "lease_candidates";
 pub(super) const VALID_UNTIL: &str = "lease_valid_until_timestamp_seconds";
 pub(super) const ATTEMPTS: &str = "lease_acquisition_attempts";
 pub(super) const FAILURES: &str = "lease_acquisition_failures";
@@ -52,6 +53,7 @@ pub(super) const RENEWAL_SECONDS: &str = "lease_renewal_seconds";
 pub(super) const SLACK: &str = "lease_renewal_slack_seconds";
 pub(super) const WORST_SLACK: &str = "lease_worst_slack_seconds";
 pub(super) const TERM_SECONDS: &str = "lease_term_seconds";
+pub(super) const TERMS: &str = "lease_terms";
 pub(super) const TERMS_BEGUN: &str = "lease_terms_begun";
 pub(super) const TERMS_ENDED: &str = "lease_terms_ended";
 pub(super) const RELEASE_FAILURES: &str = "lease_release_failures";
@@ -70,6 +72,12 @@ pub const METRICS: &[Metric] = &[
         "1 while this process leads, 0 while it does not; for locks, how many it holds.",
     ),
     metric(
+        CANDIDATES,
+        MetricKind::Gauge,
+        &["lease"],
+        "Above 0 while this process wants to lead or leads; of `tenure run` as long as it runs, also while it waits for its store and between its terms. 0 for a program that has an `Election` and neither campaigns nor leads. Not for locks.",
+    ),
+    metric(
         VALID_UNTIL,
         MetricKind::Gauge,
         &["lease"],
@@ -85,7 +93,7 @@ pub const METRICS: &[Metric] = &[
         FAILURES,
         MetricKind::Counter,
         &["lease", "reason"],
-        "Requests to acquire that the store refused or did not answer, by the kind of fault; an answer that another holds the lease is not counted.",
+        "Requests to acquire that the store refused or did not answer, and of `tenure run` attempts to open it, by the kind of fault; an answer that another holds the lease is not counted.",
     ),
     metric(
         RENEWALS,
@@ -115,13 +123,19 @@ pub const METRICS: &[Metric] = &[
         WORST_SLACK,
         MetricKind::Gauge,
         &["lease"],
-        "The least `lease_renewal_slack_seconds` of the current term. Not for locks.",
+        "The least `lease_renewal_slack_seconds` of the current term; it does not recover before the next. Not for locks.",
     ),
     metric(
         TERM_SECONDS,
         MetricKind::Histogram,
         &["lease"],
         "How long a term lasted. Not for locks.",
+    ),
+    metric(
+        TERMS,
+        MetricKind::Gauge,
+        &["lease"],
+        "How many terms the lease has had, as its store counts: of any process, and as far as this one has heard. Not for locks.",
     ),
     metric(
         TERMS_BEGUN,
@@ -164,7 +178,7 @@ pub const METRICS: &[Metric] = &[
         UNREACHABLE_SINCE,
         MetricKind::Gauge,
         &["lease"],
-        "Since when no request has been answered, as Unix time; 0 while requests are answered, and when nothing has been asked for one ttl.",
+        "Since when no request, or of `tenure run` no attempt to open the store, has been answered, as Unix time; 0 while requests are answered, and when nothing has been asked for one ttl.",
     ),
     metric(
         REFUSALS_METRIC,

@@ -1,9 +1,9 @@
 //! Records what happens in one driver.
 
 use super::list::{
-    ATTEMPTS, DOUBTS, FAILURES, LEADER_STATUS, RELEASE_FAILURES, RENEWAL_FAILURES, RENEWAL_SECONDS, RENEWALS,
-    REQUEST_SECONDS, SLACK, TERM_SECONDS, TERMS_BEGUN, TERMS_ENDED, UNKNOWN, UNREACHABLE_SINCE, VALID_UNTIL,
-    WORST_SLACK,
+    ATTEMPTS, CANDIDATES, DOUBTS, FAILURES, LEADER_STATUS, RELEASE_FAILURES, RENEWAL_FAILURES,
+    RENEWAL_SECONDS, RENEWALS, REQUEST_SECONDS, SLACK, TERM_SECONDS, TERMS, TERMS_BEGUN, TERMS_ENDED,
+    UNKNOWN, UNREACHABLE_SINCE, VALID_UNTIL, WORST_SLACK,
 };
 use crate::clock;
 use ::metrics::{counter, gauge, histogram};
@@ -18,6 +18,8 @@ const ALL_LOCKS: &str = "*";
 /// The terms of one driver, as the metrics need them.
 pub(crate) struct Meter {
     of: Of,
+    /// The lease of an election that is wanted or held here now.
+    candidate_for: Option<LeaseName>,
     terms: BTreeMap<LeaseName, Term>,
     /// How many locks are held.
     locks: u32,
@@ -44,9 +46,18 @@ struct Term {
 }
 
 impl Meter {
-    /// For an election.
-    pub(crate) fn of_leases() -> Self {
-        Self::new(Of::Leases)
+    /// For an election of this lease.
+    pub(crate) fn of_election(name: &LeaseName) -> Self {
+        let meter = Self::new(Of::Leases);
+        let label = meter.label(name);
+        // Before anything happens: a series that begins at 1 has not risen, for whoever alerts on a rise.
+        for after in [AFTER_VACANCY, AFTER_EXPIRY] {
+            counter!(TERMS_BEGUN, "lease" => label.clone(), "after" => after).increment(0);
+        }
+        for gauge in [CANDIDATES, LEADER_STATUS] {
+            gauge!(gauge, "lease" => label.clone()).increment(0.0);
+        }
+        meter
     }
 
     /// For a lock manager.
@@ -62,6 +73,7 @@ impl Meter {
     fn new(of: Of) -> Self {
         Self {
             of,
+            candidate_for: None,
             terms: BTreeMap::new(),
             locks: 0,
             has_told_none: false,
@@ -95,6 +107,11 @@ impl Meter {
         if reply.is_some() {
             histogram!(REQUEST_SECONDS, "operation" => about.operation).record(took.as_secs_f64());
         }
+        self.reaches(about, reply, took);
+    }
+
+    /// Tells whether the store answers.
+    fn reaches(&mut self, about: &About, reply: Option<&Reply>, took: Duration) {
         if !matches!(
             about.failure(reply),
             Some((Fault::Unreachable | Fault::TimedOut, _))
@@ -141,7 +158,7 @@ impl Meter {
     }
 
     /// The store answers, or nobody asks it any more.
-    fn reached(&mut self) {
+    pub(crate) fn reached(&mut self) {
         if let Some(label) = self.unreachable.take() {
             gauge!(UNREACHABLE_SINCE, "lease" => label).set(0.0);
         }
@@ -157,10 +174,11 @@ impl Meter {
                 name, grant, until, ..
             } => {
                 let after = match &grant.predecessor {
-                    Some(before) if before.end == End::Expired => "expired",
-                    Some(_) | None => "vacant",
+                    Some(before) if before.end == End::Expired => AFTER_EXPIRY,
+                    Some(_) | None => AFTER_VACANCY,
                 };
                 counter!(TERMS_BEGUN, "lease" => self.label(name), "after" => after).increment(1);
+                self.tell_terms(name, grant.terms);
                 self.begin(name, *until);
             }
             Event::Renewed {
@@ -180,9 +198,10 @@ impl Meter {
             }
             Event::Doubted { name, .. } => counter!(DOUBTS, "lease" => self.label(name)).increment(1),
             Event::Ended { name, cause, .. } => self.end(name, cause),
-            Event::Standby { lease, .. } => self.does_not_lead(&lease.name),
-            Event::AttemptFailed { name, .. } | Event::CampaignEnded { name, .. } => self.does_not_lead(name),
-            Event::Withdrawn { .. }
+            Event::Standby { lease, .. } => self.tell_terms(&lease.name, lease.terms),
+            Event::AttemptFailed { .. }
+            | Event::CampaignEnded { .. }
+            | Event::Withdrawn { .. }
             | Event::Reassured { .. }
             | Event::Stuck { .. }
             | Event::AskedToStepDown { .. }
@@ -190,10 +209,40 @@ impl Meter {
         }
     }
 
-    /// So that a candidate is seen to be one, though its store may never have answered.
-    fn does_not_lead(&self, name: &LeaseName) {
-        if self.of == Of::Leases && !self.terms.contains_key(name) {
-            gauge!(LEADER_STATUS, "lease" => self.label(name)).set(0.0);
+    /// Whether somebody here wants the lease, or holds it. It is counted and not set: a process may have
+    /// several elections of one name.
+    pub(crate) fn wanted(&mut self, name: &LeaseName, is_wanted: bool) {
+        if self.of != Of::Leases || self.candidate_for.is_some() == is_wanted {
+            return;
+        }
+        let gauge = gauge!(CANDIDATES, "lease" => self.label(name));
+        self.candidate_for = is_wanted.then(|| name.clone());
+        if is_wanted {
+            gauge.increment(1.0);
+            // One that the store has never served is seen not to lead, too.
+            gauge!(LEADER_STATUS, "lease" => self.label(name)).increment(0.0);
+        } else {
+            gauge.decrement(1.0);
+        }
+    }
+
+    /// An attempt to open the store of `name` has failed.
+    pub(crate) fn not_opened(&mut self, name: &LeaseName, error: &StoreError) {
+        let about = About {
+            operation: ACQUIRE,
+            name: Some(name.clone()),
+            certainty: Certainty::NotApplied,
+        };
+        let reply = Reply::Acquired(Err(error.clone()));
+        self.counts_failure(&about, Some(&reply));
+        self.reaches(&about, Some(&reply), Duration::ZERO);
+    }
+
+    /// As the store counts them: whoever had them, also those that have told nobody.
+    fn tell_terms(&self, name: &LeaseName, terms: u64) {
+        if self.of == Of::Leases {
+            #[expect(clippy::cast_precision_loss, reason = "exact below 2^53 terms")]
+            gauge!(TERMS, "lease" => self.label(name)).set(terms as f64);
         }
     }
 
@@ -205,13 +254,12 @@ impl Meter {
                 counter!(TERMS_ENDED, "lease" => label.clone(), "cause" => cause).increment(0);
             }
         }
+        gauge!(LEADER_STATUS, "lease" => label.clone()).increment(1.0);
         if self.of == Of::Locks {
             self.has_told_none = true;
             self.locks += 1;
-            gauge!(LEADER_STATUS, "lease" => label).increment(1.0);
             return;
         }
-        gauge!(LEADER_STATUS, "lease" => label.clone()).set(1.0);
         gauge!(VALID_UNTIL, "lease" => label.clone()).set(wall_clock(until));
         let now = clock::now();
         let worst_slack = until.since(now);
@@ -244,8 +292,8 @@ impl Meter {
                 gauge!(LEADER_STATUS, "lease" => label).decrement(1.0);
             }
             Of::Leases => {
-                leads_no_more(label.clone());
                 if let Some(term) = self.terms.remove(name) {
+                    leads_no_more(label.clone());
                     let lasted = clock::now().since(term.began);
                     histogram!(TERM_SECONDS, "lease" => label).record(lasted.as_secs_f64());
                 }
@@ -265,6 +313,9 @@ impl Drop for Meter {
             for name in self.terms.keys() {
                 leads_no_more(self.label(name));
             }
+            if let Some(name) = self.candidate_for.take() {
+                gauge!(CANDIDATES, "lease" => self.label(&name)).decrement(1.0);
+            }
             if self.locks > 0 {
                 gauge!(LEADER_STATUS, "lease" => ALL_LOCKS).decrement(f64::from(self.locks));
             }
@@ -273,9 +324,13 @@ impl Drop for Meter {
 }
 
 fn leads_no_more(label: String) {
-    gauge!(LEADER_STATUS, "lease" => label.clone()).set(0.0);
+    gauge!(LEADER_STATUS, "lease" => label.clone()).decrement(1.0);
     gauge!(VALID_UNTIL, "lease" => label).set(0.0);
 }
+
+/// What the label of a beginning holds.
+const AFTER_VACANCY: &str = "vacant";
+const AFTER_EXPIRY: &str = "expired";
 
 /// What the label of an end's cause may hold.
 const CAUSES: [&str; 6] = [

@@ -3,6 +3,7 @@
 //! Nothing is recorded unless the program has installed a recorder. [`METRICS`] says what there is;
 //! [`describe`] tells it to the recorder.
 
+pub(crate) mod candidacy;
 mod list;
 mod meter;
 

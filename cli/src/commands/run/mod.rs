@@ -29,8 +29,10 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tenure::tooling::{Candidacy, default_candidate_id};
 use tenure::{
-    Election, ElectionBuilder, LeaseName, LockManager, LockTimingOptions, Priority, SharedStore, Timing,
+    BuildError, CandidateId, Election, ElectionBuilder, LeaseName, LockManager, LockTimingOptions, Priority,
+    SharedStore, Timing,
 };
 use turn::{Taken, Turn};
 
@@ -85,18 +87,24 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// That this process wants the lease from now on.
+    fn candidacy(self, name: &LeaseName) -> Candidacy {
+        match self {
+            Self::Election => Candidacy::of_election(name),
+            Self::Lock => Candidacy::of_lock(name),
+        }
+    }
+
     fn build(
         self,
         mut builder: ElectionBuilder,
         trace: Option<&Path>,
-        candidate: Option<&str>,
+        candidate: &CandidateId,
     ) -> Result<Election, Failure> {
         if let Some(path) = trace {
             builder = builder.trace(created(path)?);
         }
-        if let Some(candidate) = candidate {
-            builder = builder.candidate(candidate);
-        }
+        builder = builder.candidate(candidate.as_str());
         match self {
             Self::Election => Ok(builder.build()?),
             Self::Lock => Ok(builder.metrics_with_all_locks().build()?),
@@ -154,11 +162,37 @@ pub(super) async fn undertake(
     let mut signals = take_charge(voice).map_err(of_lease)?;
     manager::tell_life();
     let board = Arc::new(Board::new(name.clone()));
-    let seeing = seeing.serve(&board).map_err(of_lease)?;
-    let opening = opening::open(&place, &name, patience, &timing, voice);
-    let Opened { store, waiting } = match signals.unless_ended(opening).await {
-        Ok(opened) => opened.map_err(of_lease)?,
-        Err(signal) => return Ok(signals.ending(of_signal(signal.as_raw()))),
+    let candidate = candidate.map_or_else(|| Ok(default_candidate_id()), CandidateId::new);
+    let candidate = candidate.map_err(|error| of_lease(BuildError::Name(error).into()))?;
+    let mut told = seeing
+        .serve(&board)
+        .and_then(|seeing| seeing.record(&candidate))
+        .map_err(of_lease)?;
+    let asked = opening::Asked {
+        place: &place,
+        name: &name,
+        patience,
+        timing: &timing,
+    };
+    let mut candidacy = kind.candidacy(&name);
+    let opened = match signals
+        .unless_ended(opening::open(asked, &mut candidacy, voice))
+        .await
+    {
+        Ok(opened) => opened.map_err(of_lease),
+        Err(signal) => {
+            drop(candidacy);
+            told.close().await;
+            return Ok(signals.ending(of_signal(signal.as_raw())));
+        }
+    };
+    let Opened { store, waiting } = match opened {
+        Ok(opened) => opened,
+        Err(failure) => {
+            drop(candidacy);
+            told.close().await;
+            return Err(failure);
+        }
     };
     // Never closed: the last one to close an SQLite file moves its log into it, which costs two flushes of
     // the disk after the job has ended, for nothing. The log is as safe, and the next to open it goes on with
@@ -175,7 +209,7 @@ pub(super) async fn undertake(
     let builder = Election::builder(&name, store)
         .timing(timing)
         .note(arguments.note);
-    let election = kind.build(builder, arguments.trace.as_deref(), candidate.as_deref());
+    let election = kind.build(builder, arguments.trace.as_deref(), &candidate);
     let election = election.map_err(of_lease)?;
     let credentials = if arguments.share_credentials {
         Credentials::Shared
@@ -184,8 +218,7 @@ pub(super) async fn undertake(
     };
     introduce(&mut job, &election, &place, credentials);
     board.opened(election.candidate().clone(), board_store);
-    let told = seeing
-        .begin(kind, &board, &election, place, voice)
+    told.begin(kind, &board, &election, place, voice)
         .map_err(of_lease)?;
     let queue = queue_store.map(|(store, priority)| in_queue(store, &election, priority).map_err(of_lease));
     let queue = queue.transpose()?;
@@ -224,6 +257,7 @@ pub(super) async fn undertake(
     let (hooks, mut signals) = (turn.hooks, turn.signals);
     leave(election, queue, &timing, &mut signals).await;
     hooks.ended().await;
+    drop(candidacy);
     told.close().await;
     outcome.map(|code| signals.ending(code))
 }

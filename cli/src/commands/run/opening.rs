@@ -9,7 +9,7 @@ use crate::manager;
 use crate::output::Voice;
 use crate::place::Place;
 use std::time::Duration;
-use tenure::tooling::{NotOpened, open_patiently};
+use tenure::tooling::{Candidacy, NotOpened, open_patiently};
 use tenure::{Event, LeaseName, SharedStore, StoreError, Timing};
 use tokio::time::Instant;
 
@@ -27,18 +27,30 @@ pub(super) struct Waiting {
     pub(super) story: Story,
 }
 
+/// What is to be opened, for whom, and for how long it is tried.
+pub(super) struct Asked<'a> {
+    pub(super) place: &'a Place,
+    pub(super) name: &'a LeaseName,
+    pub(super) patience: Patience,
+    pub(super) timing: &'a Timing,
+}
+
 /// Opens the store of a lease.
 ///
 /// # Errors
 /// What only a person can mend, what the one attempt has met, or what stood in the way when the patience was
 /// over.
 pub(super) async fn open(
-    place: &Place,
-    name: &LeaseName,
-    patience: Patience,
-    timing: &Timing,
+    asked: Asked<'_>,
+    candidacy: &mut Candidacy,
     voice: Voice,
 ) -> Result<Opened, Failure> {
+    let Asked {
+        place,
+        name,
+        patience,
+        timing,
+    } = asked;
     let (since, mut story) = (Instant::now(), Story::default());
     let (wait, first_attempt_max) = match patience {
         // The first attempt is made however short the time is.
@@ -54,6 +66,7 @@ pub(super) async fn open(
     };
     let mut is_first = true;
     let failed = |error: &StoreError, retry_in| {
+        candidacy.not_opened(error);
         let event = Event::AttemptFailed {
             name: name.clone(),
             error: of_lease(error.clone(), name),
@@ -67,7 +80,10 @@ pub(super) async fn open(
         }
     };
     match open_patiently(wait, first_attempt_max, || place.open(), failed).await {
-        Ok(store) => Ok(opened(store, since, story)),
+        Ok(store) => {
+            candidacy.opened();
+            Ok(opened(store, since, story))
+        }
         Err(NotOpened::Misconfigured(error)) => Err(error.into()),
         Err(NotOpened::GaveUp(Some(error))) => {
             Err(gave_up(of_lease(error, name), name, Some(since.elapsed())))

@@ -10,7 +10,7 @@ use crate::place::Place;
 use crate::recording::Collector;
 use crate::recording::{Recorders, Spans, aside, tell_noted_refusals};
 use std::sync::Arc;
-use tenure::Election;
+use tenure::{CandidateId, Election};
 
 /// What was asked for, and is to be had.
 pub(super) struct Seeing {
@@ -22,11 +22,13 @@ pub(super) struct Seeing {
     otlp: Option<String>,
 }
 
-/// What is to be told the end.
-#[derive(Default)]
+/// What is told from here on.
 pub(super) struct Told {
+    /// Whether anybody wants to know.
+    is_recorded: bool,
+    pages: Option<Listening>,
     /// The file of the pages' socket: it is removed with this.
-    socket: Option<SocketFile>,
+    _socket: Option<SocketFile>,
     #[cfg(feature = "opentelemetry")]
     collector: Option<Collector>,
 }
@@ -64,43 +66,63 @@ impl Seeing {
         Ok(self)
     }
 
-    /// From here on metrics are recorded and told.
+    /// From here on metrics are recorded and told: also of a process that waits for its store.
     ///
     /// # Errors
-    /// As [`Collector::open`], or no thread is left. Nobody campaigns yet.
+    /// As [`Collector::open`].
     #[cfg_attr(
         not(feature = "opentelemetry"),
         expect(unused_mut, reason = "nobody else records")
     )]
+    #[cfg_attr(
+        not(feature = "opentelemetry"),
+        expect(unused_variables, reason = "nobody is told whose they are")
+    )]
+    pub(super) fn record(mut self, candidate: &CandidateId) -> Result<Told, Failure> {
+        #[cfg(feature = "opentelemetry")]
+        let collector = match &self.otlp {
+            Some(url) => {
+                let (collector, recorder) = Collector::open(url, candidate.as_str())?;
+                self.recorders.add(recorder);
+                Some(collector)
+            }
+            None => None,
+        };
+        let (socket, pages) = self.pages.unzip();
+        Ok(Told {
+            is_recorded: self.recorders.install()?,
+            pages,
+            _socket: socket.flatten(),
+            #[cfg(feature = "opentelemetry")]
+            collector,
+        })
+    }
+}
+
+impl Told {
+    /// From here on the pages hear of the election, and refusals are looked for.
+    ///
+    /// # Errors
+    /// No thread is left. Nobody campaigns yet.
     pub(super) fn begin(
-        mut self,
+        &mut self,
         kind: Kind,
         board: &Arc<Board>,
         election: &Election,
         place: Place,
         voice: Voice,
-    ) -> Result<Told, Failure> {
-        let mut told = Told::default();
-        #[cfg(feature = "opentelemetry")]
-        if let Some(url) = &self.otlp {
-            let (collector, recorder) = Collector::open(url, election.candidate().id.as_str())?;
-            self.recorders.add(recorder);
-            told.collector = Some(collector);
-        }
-        if self.recorders.install()? && kind == Kind::Election {
+    ) -> Result<(), Failure> {
+        if self.is_recorded && kind == Kind::Election {
             aside("refusals", tell_noted_refusals(place, Arc::clone(board), voice))
                 .map_err(|error| Failure::new(Code::Internal, format!("refusals cannot be told: {error}")))?;
         }
-        if let Some((socket, listening)) = self.pages {
+        if let Some(listening) = self.pages.take() {
             // Its thread lives as long as this process.
             let _ = listening.send(election.events());
-            told.socket = socket;
         }
-        Ok(told)
+        Ok(())
     }
-}
 
-impl Told {
     /// What makes spans, where somebody is told of them.
     pub(super) fn spans(&self) -> Option<Spans> {
         #[cfg(feature = "opentelemetry")]

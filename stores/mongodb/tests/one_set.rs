@@ -15,22 +15,34 @@ async fn servers_of_different_replica_sets_are_refused() {
         ReplicaSet::start(Size::One).await.unwrap(),
     );
     let set = |uri: &str| uri.rsplit_once("replicaSet=").map(|(_, name)| name.to_owned());
-    let scratch = Scratch::new(one.uri());
-    for options in [String::new(), format!("replicaSet={}", set(&one.uri()).unwrap())] {
-        let url = format!(
-            "mongodb://{},{}/{}?{options}",
-            one.address(0),
-            other.address(0),
-            scratch.database
-        );
-        let store = || async { MongoStore::connect(&url).await.err() };
-        let error = refused("two leaders", store).await;
-        assert_eq!(error.fault, Fault::Invalid, "{error}");
-        assert!(error.message.contains("different replica sets"), "{error}");
-        let fence = || async { MongoFence::connect(&url, Leases::Here).await.err() };
-        let fence = refused("two marks", fence).await;
-        assert_eq!(fence.fault, Fault::Invalid, "{fence}");
+    let named = format!("replicaSet={}", set(&one.uri()).unwrap());
+    for options in ["", &named] {
+        are_refused([one, &other], options).await;
     }
+}
+
+/// Where the URL names one of them, the driver leaves the other out by itself.
+#[tokio::test]
+async fn servers_of_replica_sets_of_different_names_are_refused() {
+    let other = ReplicaSet::named("another", Size::One).await.unwrap();
+    are_refused([ReplicaSet::shared().await, &other], "").await;
+}
+
+async fn are_refused([one, other]: [&ReplicaSet; 2], options: &str) {
+    let scratch = Scratch::new(one.uri());
+    let url = format!(
+        "mongodb://{},{}/{}?{options}",
+        one.address(0),
+        other.address(0),
+        scratch.database
+    );
+    let store = || async { MongoStore::connect(&url).await.err() };
+    let error = refused("two leaders", store).await;
+    assert_eq!(error.fault, Fault::Invalid, "{error}");
+    assert!(error.message.contains("different replica sets"), "{error}");
+    let fence = || async { MongoFence::connect(&url, Leases::Here).await.err() };
+    let fence = refused("two marks", fence).await;
+    assert_eq!(fence.fault, Fault::Invalid, "{fence}");
 }
 
 /// Why one was refused: a server that a slow machine keeps from telling its set in time is not looked at, so

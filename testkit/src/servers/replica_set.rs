@@ -52,6 +52,20 @@ impl ReplicaSet {
         Ok(set)
     }
 
+    /// As [`start`](ReplicaSet::start), of a set with a name of its own: all others have one name.
+    ///
+    /// # Errors
+    /// As [`start`](ReplicaSet::start).
+    pub async fn named(name: &str, size: Size) -> Result<ReplicaSet, Error> {
+        let options = NodeOptions {
+            replica_set: Some(name.to_owned()),
+            ..NodeOptions::default()
+        };
+        let set = ReplicaSet::launch(size, options).await?;
+        set.wait_until_complete().await?;
+        Ok(set)
+    }
+
     /// As [`start`](ReplicaSet::start), of servers that fail commands when they are told to, by
     /// `configureFailPoint`, and that look every second what a TTL index removes (of a minute).
     ///
@@ -385,7 +399,7 @@ impl ReplicaSet {
 
     /// Starts and initiates the nodes; who is primary is open when this returns.
     async fn launch(size: Size, options: NodeOptions) -> Result<ReplicaSet, Error> {
-        let name = "tenure".to_owned();
+        let name = options.replica_set.unwrap_or_else(|| "tenure".to_owned());
         let options = NodeOptions {
             replica_set: Some(name.clone()),
             ..options

@@ -275,11 +275,14 @@ async fn leases_given_back_at_once_after_the_password_was_changed_cost_no_other_
     site.administer(doc! { "updateUser": "service", "pwd": "second" })
         .await;
 
+    // The server is well: what fails is what the client has made of a login.
+    let in_words = |error: StoreError| error.to_string();
     let back = async |place: usize| {
         let (_, dropped) = &dropped[place];
-        store.release(std::slice::from_ref(dropped)).await.remove(0)
+        let told = store.release(std::slice::from_ref(dropped)).await.remove(0);
+        told.map_err(in_words)
     };
-    let renew = async || store.renew(beat).await.remove(0);
+    let renew = async || store.renew(beat).await.remove(0).map_err(in_words);
     let (first, second, third, during, fourth) = tokio::join!(back(0), back(1), back(2), renew(), back(3));
     let told = (first, second, third, fourth);
     let (before, fifth, sixth) = tokio::join!(renew(), back(4), back(5));

@@ -2,7 +2,7 @@
 use crate::fence::{ADD, cents, fenced, ledger, term};
 use mysql_async::TxOpts;
 use mysql_async::prelude::Queryable as _;
-use tenure_core::Fence;
+use tenure_core::{Bump, Fence};
 
 #[tokio::test]
 async fn what_is_null_enters_nothing_in_mysql() {
@@ -16,6 +16,9 @@ async fn what_is_null_enters_nothing_in_mysql() {
         ((resource.clone(), None, token), false),
         ((None, lease, token), false),
         ((resource, None, None), false),
+        // No mark is as nobody's as who asks.
+        ((Some("unclaimed".to_owned()), None, None), false),
+        ((None, None, None), false),
     ] {
         let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
         let entered = transaction
@@ -30,4 +33,16 @@ async fn what_is_null_enters_nothing_in_mysql() {
         let wrote = cents(&scratch).await != is_in;
         assert_eq!(wrote, enters, "{arguments:?}");
     }
+    // Nor is who names no lease what an operator has raised the mark to.
+    let bump = Bump {
+        resource: ledger(),
+        above: None,
+        lease: None,
+    };
+    let mark = fence.bump(&bump).await.unwrap();
+    let entering = "CALL tenure_enter_1(?, NULL, ?)";
+    let entered = client
+        .exec_drop(entering, (ledger().as_str(), mark.token.signed()))
+        .await;
+    entered.expect_err("no term has claimed it");
 }

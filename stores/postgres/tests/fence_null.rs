@@ -17,6 +17,9 @@ async fn what_is_null_enters_nothing_in_postgres() {
         ((resource, None, token), false),
         ((None, lease, token), false),
         ((resource, None, None), false),
+        // No mark is as nobody's as who asks.
+        ((Some("unclaimed"), None, None), false),
+        ((None, None, None), false),
     ] {
         let before = cents(&scratch).await;
         let transaction = client.transaction().await.unwrap();

@@ -309,4 +309,104 @@ pub(super) const ROWS: &[Wrong] = &[
         ]],
         &["exchanged::"],
     ),
+    row(
+        "what was given back is listed as held",
+        "L11",
+        "src/list.rs",
+        &[[
+            "of_page.insert(\"released\", Bson::Null);",
+            "of_page.insert(\"released\", doc! { \"$ne\": Bson::Null });",
+        ]],
+        &[
+            "conformance::standalone_server::what_is",
+            "conformance::standalone_server::last_page",
+        ],
+    ),
+    row(
+        "servers of replica sets of two names are taken for those of one",
+        "M6",
+        "src/strangers.rs",
+        &[[
+            "Ok(set) if set != name && options.repl_set_name.is_none() => {",
+            "Ok(set) if set != name && options.repl_set_name.is_some() => {",
+        ]],
+        &["one_set::"],
+    ),
+    row(
+        "servers of two replica sets of one name are taken for those of one",
+        "M6",
+        "src/strangers.rs",
+        &[[
+            "primary.is_some() && ours.is_some() && primary != ours",
+            "primary.is_some() && ours.is_none() && primary != ours",
+        ]],
+        &["one_set::"],
+    ),
+    row(
+        "a client whose user was made anew is kept",
+        "M11",
+        "src/lines.rs",
+        &[[
+            "is_over && self.since.elapsed() >= CLIENT_SERVES_LEAST",
+            "is_over && self.since.elapsed() >= CLIENT_SERVES_LEAST * 100",
+        ]],
+        &["logins::"],
+    ),
+    row(
+        "renewals go by the client of all requests",
+        "M12",
+        "src/lines.rs",
+        &[["self.by(|own| &own.renewals)", "self.by(|own| &own.requests)"]],
+        &["logins::"],
+    ),
+    row(
+        "a release dials beside the renewals",
+        "M12",
+        "src/lines.rs",
+        &[[
+            "Err(_others) => (self.site(), None),",
+            "Err(_others) => (self.site_of_renewals(), None),",
+        ]],
+        &["logins::"],
+    ),
+    row(
+        "one lease is given back by a client that has to dial",
+        "M12",
+        "src/lines.rs",
+        &[[
+            "Ok(turn) => (self.site_of_renewals(), Some(turn)),",
+            "Ok(turn) => (self.site(), Some(turn)),",
+        ]],
+        &["logins::"],
+    ),
+    row(
+        "the connection of the renewals is made when the first is due",
+        "M12",
+        "src/lines.rs",
+        &[[
+            "if self.own.is_none() || !site.identity.is_in_doubt()",
+            "if self.own.is_some() || !site.identity.is_in_doubt()",
+        ]],
+        &["logins::"],
+    ),
+    row(
+        "a lease that was given back is not asked what it has granted",
+        "G26",
+        "src/fence/look.rs",
+        &[[
+            "let recorded = doc! { \"_id\": lease.as_str() };",
+            "let recorded = doc! { \"_id\": lease.as_str(), \"released\": null };",
+        ]],
+        &["fence_marks::"],
+    ),
+    row(
+        "a fence whose leases are elsewhere goes by an old record beside its marks",
+        "G26",
+        "src/fence/mod.rs",
+        &[[
+            "Leases::Elsewhere => None,",
+            "Leases::Elsewhere => Some(collection(database, LEASES, REQUEST_TIME_MAX)),",
+        ]],
+        &["fence_bumps::"],
+    ),
 ];

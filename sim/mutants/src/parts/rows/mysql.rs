@@ -346,4 +346,64 @@ pub(super) const ROWS: &[Wrong] = &[
         ]],
         &["locked_tables::"],
     ),
+    row(
+        "what was given back is listed as held",
+        "L11",
+        "src/look.rs",
+        &[[
+            "Selection::Held => \" AND released_us IS NULL\",",
+            "Selection::Held => \" AND released_us IS NOT NULL\",",
+        ]],
+        &["conformance::what_is", "conformance::last_page"],
+    ),
+    row(
+        "what is NULL enters",
+        "Y5",
+        "src/sql/judge.sql",
+        &[[
+            "IF asked_resource IS NULL OR asked_lease IS NULL OR asked_token IS NULL THEN",
+            "IF FALSE THEN",
+        ]],
+        &["fence_null::", "fence_bumps::the_number"],
+    ),
+    row(
+        "a lease that was given back is not asked what it has granted",
+        "G26",
+        "src/sql/claim.sql",
+        &[[
+            "SELECT token INTO granted FROM tenure_leases WHERE name = asked_lease AND token <= {token_max}",
+            "SELECT token INTO granted FROM tenure_leases WHERE name = asked_lease AND released_us IS NULL AND token <= {token_max}",
+        ]],
+        &["fence_marks::"],
+    ),
+    row(
+        "a session's mode changes what names may be",
+        "Y1",
+        "src/rules.rs",
+        &[[
+            "format!(\"CONVERT(0x{} USING utf8mb4)\", hexadecimal(regular))",
+            "format!(\"'{}'\", regular.replace('\\\\', \"\\\\\\\\\")) + if hexadecimal(regular).is_empty() { \" \" } else { \"\" }",
+        ]],
+        &["modes::"],
+    ),
+    row(
+        "tables of an earlier set-up keep rules that a session's mode changes",
+        "Y1",
+        "src/later.rs",
+        &[[
+            "MAX(LOCATE(0x5c78, CHECK_CLAUSE) > 0)",
+            "MAX(LOCATE(0x5c78, CHECK_CLAUSE) < 0)",
+        ]],
+        &["modes::"],
+    ),
+    row(
+        "a trigger of the user's own goes with a guard's",
+        "Y6",
+        "src/fence/table.rs",
+        &[[
+            "AND TRIGGER_NAME REGEXP '^tenure_(insert|update|delete)_[0-9a-f]{{16}}$' \\",
+            "\\",
+        ]],
+        &["fence_guards::"],
+    ),
 ];

@@ -380,4 +380,66 @@ pub(super) const ROWS: &[Wrong] = &[
         &[["AND tgname = $4 AND tgenabled = 'A')", "AND tgname = $4)"]],
         &["fence_marks::"],
     ),
+    row(
+        "what is NULL enters",
+        "P5",
+        "src/sql/guard.sql",
+        &[[
+            "IF asked_resource IS NULL OR asked_lease IS NULL OR asked_token IS NULL THEN",
+            "IF FALSE THEN",
+        ]],
+        &["fence_null::", "fence_bumps::the_number"],
+    ),
+    row(
+        "a lease that was given back is not asked what it has granted",
+        "G26",
+        "src/sql/fences.sql",
+        &[[
+            "SELECT l.token INTO granted_token FROM {schema}.leases l WHERE l.name = asked_lease",
+            "SELECT l.token INTO granted_token FROM {schema}.leases l WHERE l.released_at IS NULL AND l.name = asked_lease",
+        ]],
+        &["fence_marks::"],
+    ),
+    row(
+        "whoever is not connected to says which cluster is ours",
+        "P18",
+        "src/one_cluster.rs",
+        &[[
+            "fn strangers(&self, hosts: &[(String, Option<Told>)]) -> Vec<String> {",
+            "fn strangers(&self, hosts: &[(String, Option<Told>)]) -> Vec<String> {
+            let first = hosts.iter().find_map(|(_, told)| *told);
+            let _ = first.map(|told| *self.0.get_or_init(|| told.cluster));",
+        ]],
+        &["one_cluster::"],
+    ),
+    row(
+        "beside a host that does not say its cluster one that does is believed",
+        "P18",
+        "src/one_cluster.rs",
+        &[[
+            ".filter(|(_, told)| !are_one || !told.is_standby)",
+            ".filter(|(_, told)| !are_one && !told.is_standby)",
+        ]],
+        &["one_cluster::"],
+    ),
+    row(
+        "a standby that has not met a REVOKE keeps its primary's term out",
+        "P18",
+        "src/one_cluster.rs",
+        &[[
+            ".filter(|(_, told)| !are_one || !told.is_standby)",
+            ".filter(|(_, told)| !are_one || told.cluster != 0)",
+        ]],
+        &["one_cluster::"],
+    ),
+    row(
+        "the database is that of whoever runs",
+        "G1",
+        "src/login.rs",
+        &[[
+            "if config.get_dbname().is_none_or(str::is_empty) {",
+            "if config.get_dbname().is_some_and(str::is_empty) {",
+        ]],
+        &["login::", "connect::"],
+    ),
 ];

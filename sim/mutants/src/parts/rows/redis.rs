@@ -426,4 +426,68 @@ pub(super) const ROWS: &[Wrong] = &[
         ]],
         &["alone::"],
     ),
+    row(
+        "a server that may confirm what it has not written is called safe",
+        "R3",
+        "src/durability.rs",
+        &[["const WRITES_FIRST: u32 = 7;", "const WRITES_FIRST: u32 = 6;"]],
+        &["durability::"],
+    ),
+    row(
+        "files in a folder that systems empty are believed to stay",
+        "R3",
+        "../remote/src/folders.rs",
+        &[[
+            "const EMPTIED: [&str; 6] = [\"/dev/shm\", \"/run\", \"/var/run\", \"/var/lock\", \"/tmp\", \"/var/tmp\"];",
+            "const EMPTIED: [&str; 4] = [\"/dev/shm\", \"/run\", \"/var/run\", \"/var/lock\"];",
+        ]],
+        &["durability::"],
+    ),
+    row(
+        "a lease that was given back is not asked what it has granted",
+        "G26",
+        "src/lua/fence_look.lua",
+        &[[
+            "if type(granted) ~= 'string' then granted = false end",
+            "if type(granted) ~= 'string' or redis.pcall('HEXISTS', KEYS[4], 'releasedAt') == 1 then granted = false end",
+        ]],
+        &["fence_marks::"],
+    ),
+    row(
+        "a port of TLS is told as a server that is away",
+        "G31",
+        "src/not_greeted.rs",
+        &[[
+            "Security::Plain if error.is_connection_dropped() && !error.is_connection_refusal() => {",
+            "Security::Plain if error.is_connection_refusal() => {",
+        ]],
+        &["certificates::"],
+    ),
+    row(
+        "a port without TLS is told as a server that is away",
+        "G31",
+        "src/not_greeted.rs",
+        &[[
+            "Security::Tls => \"; if it does not speak TLS at this port, say redis:\",",
+            "Security::Tls => \"\",",
+        ]],
+        &["certificates::"],
+    ),
+    row(
+        "the certificate of a root is refused without a way out",
+        "G31",
+        "../remote/src/errors.rs",
+        &[["says(&[\"CaUsedAsEndEntity\"])", "says(&[\"CaUsedAsAnything\"])"]],
+        &["certificates::"],
+    ),
+    row(
+        "a fence whose leases are elsewhere goes by an old record beside its marks",
+        "G26",
+        "src/fence/look.rs",
+        &[[
+            "if self.0.leases() == Leases::Here",
+            "if matches!(self.0.leases(), Leases::Here | Leases::Elsewhere)",
+        ]],
+        &["fence_bumps::", "fence::"],
+    ),
 ];

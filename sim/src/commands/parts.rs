@@ -12,7 +12,8 @@ const TESTS_SHOWN: usize = 3;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Only bugs of this part: sqlite, mongodb, postgres, mysql, redis, etcd, nats, watermark, http or driver
+    /// Only bugs of this part: sqlite, mongodb, postgres, mysql, redis, etcd, nats, watermark, http,
+    /// core or driver
     #[arg(long, value_name = "PART")]
     part: Option<String>,
     /// Only bugs whose name contains this; may be given several times

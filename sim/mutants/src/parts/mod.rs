@@ -2,9 +2,10 @@
 //!
 //! A statement of SQL, a script of Lua, a pipeline of BSON and a transaction of etcd are not what the provers
 //! run, nor are the fences and the library around the engine: what they decide is held by the conformance
-//! suite and by the crates' own tests, on real servers. This is the proof that those would notice. One row at
-//! a time is planted in a copy, as no statement can ask which bug is switched on; the crate and its tests are
-//! built anew, and those that the row names run.
+//! suite and by the crates' own tests, on real servers. Of the core that is so where only the number of
+//! requests differs. This is the proof that those would notice. One row at a time is planted in a copy, as no
+//! statement can ask which bug is switched on; the crate and its tests are built anew, and those that the row
+//! names run.
 //!
 //! What makes a verdict worth something:
 //! - the same copy without a bug must pass the same tests;

@@ -59,3 +59,11 @@ pub(super) const DRIVER: &Part = &Part {
     package: "tenure",
     arguments: &["--features", "metrics", "--lib"],
 };
+
+/// The core, of which the simulator asks nothing where only the number of requests differs.
+pub(super) const CORE: &Part = &Part {
+    name: "core",
+    folder: "core",
+    package: "tenure-core",
+    arguments: &["--lib"],
+};

@@ -28,6 +28,9 @@ impl PartRow {
             folder = folder.rsplit_once('/').map_or("", |(above, _)| above);
             file = beside;
         }
-        format!("{folder}/{file}")
+        match folder {
+            "" => file.to_owned(),
+            folder => format!("{folder}/{file}"),
+        }
     }
 }

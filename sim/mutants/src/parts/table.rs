@@ -12,10 +12,10 @@ pub const PARTS_TABLE: &str = "sim/mutants/PARTS.md";
 const HEAD: &str = "# Wrong lines of the stores, the fences and the library
 
 Written by `cargo run --locked -p tenure-sim --release -- parts --write`. Each is planted in a copy: in the SQL, Lua, BSON or compare of
-a store, in how it connects and what it makes sure of first, in a fence (`watermark`, `http`), or in the library around the engine
-(`driver`); nothing else is changed. Then tests of that crate look for it, those of a store on its real server, which pass without it.
-The seconds are those of all tests that were to look, beside the build of the next. G-numbers and the others are those of
-[GUARANTEES.md](../../GUARANTEES.md).
+a store, in how it connects and what it makes sure of first, in a fence (`watermark`, `http`), in the library around the engine
+(`driver`), or in how the engine gives leases back (`core`); nothing else is changed. Then tests of that crate look for it, those of a
+store on its real server, which pass without it. The seconds are those of all tests that were to look, beside the build of the next.
+G-numbers and the others are those of [GUARANTEES.md](../../GUARANTEES.md).
 ";
 
 const SECTION: &str =

@@ -1,5 +1,6 @@
 //! What is planted, by part.
 
+mod core;
 mod driver;
 mod etcd;
 mod http;
@@ -12,7 +13,7 @@ mod redis;
 mod sqlite;
 mod watermark;
 
-use super::part::{DRIVER, ETCD, HTTP, MONGODB, MYSQL, NATS, POSTGRES, REDIS, SQLITE, WATERMARK};
+use super::part::{CORE, DRIVER, ETCD, HTTP, MONGODB, MYSQL, NATS, POSTGRES, REDIS, SQLITE, WATERMARK};
 use super::{Part, PartRow};
 use std::sync::LazyLock;
 
@@ -65,6 +66,7 @@ static ROWS: LazyLock<Vec<PartRow>> = LazyLock::new(|| {
         (NATS, nats::ROWS),
         (WATERMARK, watermark::ROWS),
         (HTTP, http::ROWS),
+        (CORE, core::ROWS),
         (DRIVER, driver::ROWS),
         (DRIVER, locks::ROWS),
     ];

@@ -269,4 +269,34 @@ pub(super) const ROWS: &[Wrong] = &[
             "conformance::first_acquire",
         ],
     ),
+    row(
+        "the record beside a mark bounds no first claim",
+        "G26",
+        "src/fence/look.rs",
+        &[[
+            "granted: record.and_then(|row| FencingToken::from_signed(row.mod_revision).ok()),",
+            "granted: record.and_then(|row| FencingToken::from_signed(-row.mod_revision).ok()),",
+        ]],
+        &["fence_marks::"],
+    ),
+    row(
+        "a port of TLS is told as a member that is away",
+        "G31",
+        "src/dial.rs",
+        &[[
+            "Security::Plain if failure.is_of_the_way() => Failure::undialled(format!(",
+            "Security::Plain if !failure.is_of_the_way() => Failure::undialled(format!(",
+        ]],
+        &["certificates::"],
+    ),
+    row(
+        "a fence whose leases are elsewhere goes by an old record beside its marks",
+        "G26",
+        "src/fence/claim.rs",
+        &[[
+            "(leases == Leases::Here).then_some(lease)",
+            "(leases == Leases::Here || leases == Leases::Elsewhere).then_some(lease)",
+        ]],
+        &["fence_bumps::", "fence::"],
+    ),
 ];

@@ -270,4 +270,41 @@ pub(super) const ROWS: &[Wrong] = &[
         ]],
         &["other_paths::"],
     ),
+    row(
+        "what was given back is listed as held",
+        "L11",
+        "src/listing.rs",
+        &[["(?3 OR released = 0)", "(?3 OR released <> 0)"]],
+        &["conformance::what_is", "conformance::last_page"],
+    ),
+    row(
+        "a lease that was given back is not asked what it has granted",
+        "G26",
+        "src/fence/mark.rs",
+        &[[
+            "SELECT token FROM lease WHERE name = ?1",
+            "SELECT token FROM lease WHERE name = ?1 AND released = 0",
+        ]],
+        &["fence_marks::"],
+    ),
+    row(
+        "a fence whose leases are elsewhere goes by an old record beside its marks",
+        "G26",
+        "src/fence/mark.rs",
+        &[[
+            "if leases == Leases::Elsewhere {\n        return Ok(None);",
+            "if leases == Leases::Elsewhere && lease.as_str().is_empty() {\n        return Ok(None);",
+        ]],
+        &["fence_bumps::"],
+    ),
+    row(
+        "a sighting from the future counts",
+        "S2",
+        "src/sighting.rs",
+        &[[
+            ".filter(|seen| *seen <= clock.now))",
+            ".filter(|seen| *seen <= clock.now || *seen > clock.now))",
+        ]],
+        &["other_boots::"],
+    ),
 ];

@@ -166,6 +166,16 @@ async fn tokens_of_another_lease_and_from_the_future_change_nothing_in_nats() {
     assert_eq!(claimed, Ok(Claimed::Raised { from: None }));
 }
 
+/// By the record the term would be over.
+#[tokio::test]
+async fn what_leases_have_left_behind_in_nats_says_nothing() {
+    let scratch = Scratch::new().await;
+    take(&scratch.store().await, &request("job", "a", seconds(60))).await;
+    let elsewhere = fence(&scratch).await;
+    let claimed = elsewhere.claim(&resource("ledger"), &term("job", 5)).await;
+    assert_eq!(claimed, Ok(Claimed::Raised { from: None }));
+}
+
 #[tokio::test]
 async fn bumped_mark_in_nats_admits_nobody_until_a_later_term_claims() {
     let scratch = Scratch::new().await;

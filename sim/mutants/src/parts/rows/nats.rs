@@ -229,4 +229,44 @@ pub(super) const ROWS: &[Wrong] = &[
         ]],
         &["limits::store_", "limits::bucket_"],
     ),
+    row(
+        "the record beside a mark bounds no first claim",
+        "G26",
+        "src/fence/look.rs",
+        &[[
+            "Ok(Some(entry.token))\n    }",
+            "Ok(Some(entry.token).filter(|_| leases != Leases::Here))\n    }",
+        ]],
+        &["fence_marks::"],
+    ),
+    row(
+        "a bucket of a domain of its own is not told",
+        "N10",
+        "src/examine.rs",
+        &[[
+            "Some(domain) if !domain.is_empty() => warning(",
+            "Some(domain) if domain.is_empty() => warning(",
+        ]],
+        &["one_cluster::"],
+    ),
+    row(
+        "data in a folder that systems empty is believed to stay",
+        "N6",
+        "src/durability.rs",
+        &[[
+            "_ if config[\"store_dir\"].as_str().is_some_and(is_emptied) => Sync::Nowhere,",
+            "_ if config[\"store_dir\"].as_str().is_some_and(|folder| is_emptied(folder) && folder.starts_with(\"/tmp/nats\")) => Sync::Nowhere,",
+        ]],
+        &["examination::"],
+    ),
+    row(
+        "a fence whose leases are elsewhere goes by an old record beside its marks",
+        "G26",
+        "src/fence/look.rs",
+        &[[
+            "lease.filter(|_| leases == Leases::Here)",
+            "lease.filter(|_| leases == Leases::Here || leases == Leases::Elsewhere)",
+        ]],
+        &["fence_bumps::", "fence::"],
+    ),
 ];

@@ -38,6 +38,7 @@ mod quorum_init;
 mod quorum_late;
 mod quorum_members;
 mod quorum_membership;
+mod quorum_minority;
 mod quorum_purge;
 mod quorum_purge_late;
 mod quorum_remains;

@@ -9,8 +9,8 @@ if state == 'unreadable' then return 'unreadable' end
 if state ~= 'held' or r.incarnation ~= incarnation or r.attempt ~= attempt then return 'gone' end
 local expires = string.format('%.0f', from + ttl)
 if not r.unconfirmed then
-  -- Who asks again counts from when it did, also where what was to take this member anew was lost.
-  if expires - r.expiresAt > 0 then redis.call('HSET', key, 'expiresAt', expires) end
+  -- Who asks again counts from when it did. This alone extends it, as a renewal does: none confirms again before a majority is taken.
+  redis.call('HSET', key, 'expiresAt', expires, 'ttlMs', ttl, 'lastRenewedAt', now_text)
   return 'already ' .. r.generation .. ' ' .. r.terms
 end
 -- Who guesses has not seen the clocks, and may have stood still meanwhile: it counts on this member, which knows the time, and that there

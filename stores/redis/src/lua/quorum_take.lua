@@ -23,8 +23,9 @@ if r.incarnation == incarnation then
     return refused({ 'superseded', now })
   end
   if same and state == 'held' then
-    redis.call('HSET', key, 'expiresAt', expires, 'ttlMs', ttl)
-    if not r.unconfirmed then redis.call('HSET', key, 'lastRenewedAt', now_text) end
+    -- What is confirmed is not extended by asking alone: whoever reaches too few members to be granted anything would keep this one
+    -- closed for as long as it asks. With a majority it confirms once more, which extends.
+    if r.unconfirmed then redis.call('HSET', key, 'expiresAt', expires, 'ttlMs', ttl) else refused(nil) end
     local first = r.unconfirmed == 'first'
     return (r.unconfirmed and 'pending ' or 'again ') .. now_text .. ' ' .. (r.generation ~= NONE and r.generation or '0')
       .. ' ' .. (first and '0' or r.terms) .. (r.previousEnd

@@ -19,8 +19,14 @@ enum Has {
     Down,
 }
 
-/// Three members, of which `has` tells what each has of the attempt, and what the attempt was granted before.
+/// Three members, of which `has` tells what each has of the attempt, and what the attempt was granted before:
+/// a token that no clock has come to yet, so that none is too old, however slow the machine is.
 async fn members(has: [Has; 3]) -> (Vec<RedisServer>, QuorumStore, Acquire, Grant) {
+    members_from(LATER, has).await
+}
+
+/// The same, with a token that is so much higher than what the clocks gave.
+async fn members_from(higher: i64, has: [Has; 3]) -> (Vec<RedisServer>, QuorumStore, Acquire, Grant) {
     let mut servers = Vec::new();
     for _ in has {
         servers.push(
@@ -33,8 +39,9 @@ async fn members(has: [Has; 3]) -> (Vec<RedisServer>, QuorumStore, Acquire, Gran
     let url = format!("redis+quorum://{}", hosts.join(","));
     let store = QuorumStore::connect(&url).await.expect("the quorum connects");
     let asked = request("job", "a", seconds(300));
-    let before = take(&store, &asked).await;
+    let mut before = take(&store, &asked).await;
     in_every_member(&servers, before.token).await;
+    before.token = above(before.token, higher);
     for (server, has) in servers.iter_mut().zip(has) {
         let token = |more: i64| above(before.token, more).to_string();
         let fields = match has {
@@ -82,6 +89,9 @@ async fn is_held(store: &QuorumStore, asked: &Acquire, token: FencingToken) -> b
 /// Far above the clock, so that no floor hides what is chosen.
 const LATER: i64 = 1_000_000_000;
 
+/// An hour before the clock.
+const LONG_AGO: i64 = -3_600_000;
+
 /// The first member held the attempt while it ran out in the others, where somebody else's term came and
 /// went.
 #[tokio::test]
@@ -112,6 +122,41 @@ async fn token_that_a_majority_has_confirmed_for_an_attempt_is_its_token() {
         assert!(grant.again, "{case:?}: {grant:?}");
         assert!(is_held(&store, &asked, grant.token).await, "{case:?}");
     }
+}
+
+/// One member alone has it, from before an outage. The others may have had terms since that they have
+/// forgotten, and marks were bumped above it.
+#[tokio::test]
+async fn old_token_that_one_member_has_confirmed_is_no_others_any_more() {
+    for (case, is_superseded) in [
+        ([Has::Confirmed(0), Has::Other(-1), Has::Other(-1)], false),
+        ([Has::Other(-1), Has::Other(-1), Has::Confirmed(0)], false),
+        // Both that are there would have to confirm one token, and one has confirmed this.
+        ([Has::Confirmed(0), Has::Other(-1), Has::Down], true),
+    ] {
+        let (_servers, store, mut asked, before) = members_from(LONG_AGO, case).await;
+        let clock = above(before.token, -LONG_AGO);
+        if is_superseded {
+            assert_eq!(
+                acquire(&store, &asked, case).await,
+                Acquired::Superseded,
+                "{case:?}"
+            );
+            asked.attempt = asked.attempt.next();
+        }
+        let grant = granted(acquire(&store, &asked, case).await);
+        assert!(grant.token >= clock && !grant.again, "{case:?}: {grant:?}");
+        assert!(is_held(&store, &asked, grant.token).await, "{case:?}");
+    }
+}
+
+/// It is held there, so that no term was between.
+#[tokio::test]
+async fn old_token_that_a_majority_has_confirmed_stays_its_attempts() {
+    let case = [Has::Confirmed(0), Has::Confirmed(0), Has::Other(-1)];
+    let (_servers, store, asked, before) = members_from(LONG_AGO, case).await;
+    let grant = granted(acquire(&store, &asked, case).await);
+    assert_eq!((grant.token, grant.again), (before.token, true), "{grant:?}");
 }
 
 /// Repeating it would hold the lease up for ever: only a later attempt can have one token in a majority.

@@ -41,8 +41,9 @@ use std::sync::Arc;
 use tenure_core::{Acquire, Durability, FencingToken, Grant, StoreError};
 use tokio::sync::watch;
 
-/// How far a guess may be behind the clock of a member that confirms it, in milliseconds. Whoever bumps the
-/// mark of a fence takes what the clock says, and refuses for so long what follows a term from before.
+/// How far a guess, or a token that another member has confirmed before, may be behind the clock of a member
+/// that confirms it, in milliseconds. Whoever bumps the mark of a fence takes what the clock says, and
+/// refuses for so long what follows a term from before.
 pub(super) const LAG_MS_MAX: u64 = 1_000;
 
 impl Quorum {

@@ -49,7 +49,9 @@ pub(super) struct Choice {
 /// asked for. What is asked for decides whether there will be a majority: members that have confirmed
 /// different tokens for one attempt (as links broke and healed meanwhile) would answer the wrong one for
 /// ever. One that was guessed stays so, whoever asks for it: members that know of another term before it do
-/// not confirm it.
+/// not confirm it. And none counts in members that have yet to confirm it once it is further behind their
+/// clocks than a guess may be, as after an outage for which one member alone had it: there may have been
+/// terms with higher tokens that they have forgotten, or a mark was bumped above it.
 pub(super) fn choose(mine: &[(usize, Mine)], majority: usize) -> Option<Choice> {
     let free = || mine.iter().filter(|(_, mine)| !mine.is_confirmed());
     let highest = free().filter_map(|(_, mine)| mine.token).max();
@@ -123,9 +125,9 @@ impl Mine {
         self.standing == Standing::Confirmed
     }
 
-    /// Whether a guess is too far behind its clock.
-    fn is_past(&self, guess: FencingToken) -> bool {
-        guess.number().saturating_add(LAG_MS_MAX) < self.now_ms
+    /// Whether a token is too far behind its clock to be confirmed here first.
+    fn is_past(&self, token: FencingToken) -> bool {
+        token.number().saturating_add(LAG_MS_MAX) < self.now_ms
     }
 
     /// The term before, if this token was guessed from it.
@@ -140,11 +142,14 @@ impl Mine {
     }
 
     fn can_confirm(&self, token: Option<FencingToken>, follows: Option<FencingToken>) -> bool {
-        match (self.is_confirmed(), follows) {
-            (true, _) => self.token == token,
-            (false, Some(_)) => self.token == follows && token.is_some_and(|token| !self.is_past(token)),
-            (false, None) => self.token < token,
+        if self.is_confirmed() {
+            return self.token == token;
         }
+        let is_next = match follows {
+            Some(_) => self.token == follows,
+            None => self.token < token,
+        };
+        is_next && token.is_some_and(|token| !self.is_past(token))
     }
 }
 

@@ -1,10 +1,10 @@
 //! A quorum whose members answer late or never, asked by who has little time.
 
-use crate::common::guess::{had_ahead, three};
+use crate::common::guess::{LATER, had_ahead, three};
 use crate::common::{
-    BOUND, behind_proxies, connection, given_back_in_each, giving_back, granted, hosts, in_every_member,
-    quorum_at, quorum_through_a_proxy, record_in, renewal, request, seconds, servers, take, three_servers,
-    told_held,
+    BOUND, behind_proxies, connection, given_back_in_each, giving_back, granted, hosts, in_each,
+    in_every_member, quorum_at, quorum_through_a_proxy, record_in, renewal, request, seconds, servers, take,
+    three_servers, told_held,
 };
 use std::time::{Duration, Instant};
 use tenure_core::{Acquired, Certainty, LeaseStore, Occupancy, Released, Renewed};
@@ -53,6 +53,42 @@ async fn frozen_member_stops_no_renewal_of_who_has_little_time() {
         let extended = matches!(answer, Some(Ok(Renewed::Extended { .. })));
         assert!(extended, "member {frozen} is frozen: {answer:?}");
     }
+}
+
+/// Of the second lease one member knows that it is over, so that only the frozen one could tell.
+#[tokio::test]
+async fn lease_that_only_a_frozen_member_could_decide_holds_up_no_other_that_is_renewed_with_it() {
+    let servers = three_servers().await;
+    let store = quorum_at(&hosts(&servers)).await;
+    let leases = ["job", "doubted"].map(|name| request(name, "a", seconds(300)));
+    let mut renewals = Vec::new();
+    for asked in &leases {
+        let token = take(&store, asked).await.token;
+        in_each(servers.iter().map(RedisServer::url), asked.name.as_str(), token).await;
+        renewals.push(renewal(asked, token));
+    }
+    let later = [
+        ("generation", LATER.to_string()),
+        ("incarnation", "0123456789abcdef0123456789abcdef".to_owned()),
+        ("expiresAt", "1".to_owned()),
+    ];
+    let later = redis::cmd("HSET")
+        .arg("{tenure}:lease:doubted")
+        .arg(&later)
+        .to_owned();
+    let mut member = connection(&servers[1].url()).await;
+    let _new: i64 = later.query_async(&mut member).await.expect("the test can ask");
+    servers[2].freeze();
+    let (mut answers, began) = (None, Instant::now());
+    while answers.is_none() && began.elapsed() < BOUND {
+        // Less than a member is waited for that was silent before.
+        let trying = tokio::time::timeout(Duration::from_millis(200), store.renew(&renewals));
+        answers = trying.await.ok();
+    }
+    let Some([Ok(Renewed::Extended { .. }), Err(doubt)]) = answers.as_deref() else {
+        panic!("it is held up: {answers:?}");
+    };
+    assert_eq!(doubt.certainty, Certainty::Unknown, "{doubt}");
 }
 
 /// A lease in a majority of three whose second member was away when it was taken, and still has what was

@@ -258,7 +258,8 @@ impl Quorum {
                 |answers, waiting| {
                     let given = answers.iter().filter_map(|(_, given)| given.as_ref());
                     let confirmed = before + count_of(given, offer.token);
-                    let is_settled = confirmed >= self.majority() || confirmed + waiting < self.majority();
+                    let is_settled =
+                        confirmed >= self.majority() || confirmed + waiting.all < self.majority();
                     Progress::decided_if(is_settled)
                 },
             )

@@ -80,7 +80,7 @@ impl Quorum {
                 |answers, waiting| {
                     let mine = answers.iter().filter(|(_, (taken, _))| is_mine(taken)).count();
                     let confirmed = confirmed(answers);
-                    let is_vain = confirmed + waiting < self.majority();
+                    let is_vain = confirmed + waiting.all < self.majority();
                     let is_settled = is_vain && self.is_settled(mine, answers.len() - mine, waiting);
                     Progress::complete_if(confirmed >= self.majority(), Progress::decided_if(is_settled))
                 },

@@ -63,6 +63,14 @@ impl Progress {
     }
 }
 
+/// Those that may still answer.
+#[derive(Clone, Copy)]
+pub(super) struct Waiting {
+    pub(super) all: usize,
+    /// Of these, those that answered when they were asked last.
+    pub(super) lively: usize,
+}
+
 /// The answers of those that answered in time, by their places.
 pub(super) struct Poll<T> {
     pub(super) answers: Vec<(usize, T)>,
@@ -153,7 +161,7 @@ pub(super) fn is_in_doubt<T>(answer: &Result<T, StoreError>) -> bool {
 
 impl Quorum {
     /// Asks these members at once. Waits until all have answered, or there is enough `progress` by the
-    /// answers that came and the number of those that may still come, and the rest is late. Where only those
+    /// answers that came and those that may still come, and the rest is late. Where only those
     /// would decide that were silent when they were asked last, they have failed again a little later: they
     /// are asked anew each time, and whoever asks is to hear in its own time what the others know.
     ///
@@ -163,7 +171,7 @@ impl Quorum {
         places: impl IntoIterator<Item = usize>,
         deed: Deed,
         ask: impl Fn(Arc<Site>) -> Asking,
-        progress: impl Fn(&[(usize, T)], usize) -> Progress,
+        progress: impl Fn(&[(usize, T)], Waiting) -> Progress,
     ) -> Poll<T>
     where
         T: Send + 'static,
@@ -190,7 +198,11 @@ impl Quorum {
         let began = Instant::now();
         let (mut until, mut is_decided) = (None, false);
         while !asked.is_empty() {
-            match progress(&poll.answers, asked.len()) {
+            let still = Waiting {
+                all: asked.len(),
+                lively: lively.len(),
+            };
+            match progress(&poll.answers, still) {
                 Progress::Open => {}
                 Progress::Decided => {
                     is_decided = true;
@@ -244,7 +256,8 @@ impl Quorum {
 
     /// Whether those that wait can change nothing any more: a majority agrees, so many differ that none can,
     /// or neither can come.
-    pub(super) fn is_settled(&self, agreeing: usize, differing: usize, waiting: usize) -> bool {
+    pub(super) fn is_settled(&self, agreeing: usize, differing: usize, waiting: Waiting) -> bool {
+        let waiting = waiting.all;
         agreeing >= self.majority()
             || self.blocks(differing)
             || (agreeing + waiting < self.majority() && !self.blocks(differing + waiting))

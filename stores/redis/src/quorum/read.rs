@@ -45,7 +45,7 @@ impl Quorum {
                 },
                 |answers, waiting| {
                     let seen = answers.iter().filter_map(|(_, seen)| seen.as_ref());
-                    let is_enough = answers.len() >= self.majority() && self.is_agreed(seen, waiting);
+                    let is_enough = answers.len() >= self.majority() && self.is_agreed(seen, waiting.all);
                     Progress::decided_if(is_enough)
                 },
             )

@@ -1,6 +1,6 @@
 //! Extending and giving back: each member decides for itself, a majority counts.
 
-use super::member::{Poll, Progress};
+use super::member::{Poll, Progress, Waiting};
 use super::rivals::Term;
 use super::{Effect, Quorum};
 use crate::fault::Deed;
@@ -22,7 +22,13 @@ impl Quorum {
                 |answers, waiting| {
                     // All are waited for a little: who answers that it has lost a term is to have it back.
                     let is_settled = |place| self.is_renewal_settled(answers, place, waiting);
-                    Progress::decided_if((0..requests.len()).all(is_settled))
+                    // But one that only silent members could decide holds up none of its neighbours: who asks
+                    // may not have the time for that, and would hear of none of them, each time.
+                    let is_decided = match waiting.lively {
+                        0 => (0..requests.len()).any(is_settled),
+                        _ => (0..requests.len()).all(is_settled),
+                    };
+                    Progress::decided_if(is_decided)
                 },
             )
             .await;
@@ -42,7 +48,7 @@ impl Quorum {
     }
 
     /// Of the request at this place.
-    fn is_renewal_settled(&self, answers: &[(usize, Each<Renewed>)], place: usize, waiting: usize) -> bool {
+    fn is_renewal_settled(&self, answers: &[(usize, Each<Renewed>)], place: usize, waiting: Waiting) -> bool {
         let (mut extended, mut lost) = (0, 0);
         for (_, answers) in answers {
             match answers[place] {

@@ -89,6 +89,12 @@ async fn lease_that_only_a_frozen_member_could_decide_holds_up_no_other_that_is_
         panic!("it is held up: {answers:?}");
     };
     assert_eq!(doubt.certainty, Certainty::Unknown, "{doubt}");
+    assert!(
+        doubt
+            .message
+            .contains("1 of 3 members have extended it, and 2 must agree"),
+        "{doubt}"
+    );
 }
 
 /// A lease in a majority of three whose second member was away when it was taken, and still has what was

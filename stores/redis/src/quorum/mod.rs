@@ -98,21 +98,25 @@ impl Quorum {
         count > self.members.len() - self.majority()
     }
 
-    /// Too few members answered alike. The failure of one stands for those of all.
+    /// Too few members answered. The failure of one stands for those of all.
     fn undecided(&self, subject: &str, answered: usize, errors: &[StoreError], effect: Effect) -> StoreError {
-        let members = self.members.len();
-        let how = format!("{answered} of {members} members answered");
-        self.too_few(subject, &how, errors, effect)
+        self.too_few(subject, answered, "answered", errors, effect)
     }
 
     /// Too few members have confirmed a token, of those that answered.
     fn unconfirmed(&self, subject: &str, agreed: usize, errors: &[StoreError], effect: Effect) -> StoreError {
-        let members = self.members.len();
-        let how = format!("{agreed} of {members} members have confirmed its token");
-        self.too_few(subject, &how, errors, effect)
+        self.too_few(subject, agreed, "have confirmed its token", errors, effect)
     }
 
-    fn too_few(&self, subject: &str, how: &str, errors: &[StoreError], effect: Effect) -> StoreError {
+    /// Too few members did this.
+    fn too_few(
+        &self,
+        subject: &str,
+        count: usize,
+        did: &str,
+        errors: &[StoreError],
+        effect: Effect,
+    ) -> StoreError {
         // A mistake that only a person can mend is told as such only where it stands in the way of every
         // majority; and so is one that is final, beside logins that are refused and records that cannot be
         // read.
@@ -138,8 +142,9 @@ impl Quorum {
                 Certainty::NotApplied
             },
             message: format!(
-                "{subject} at the quorum {}: {how}, and {} must agree{why}",
+                "{subject} at the quorum {}: {count} of {} members {did}, and {} must agree{why}",
                 self.place,
+                self.members.len(),
                 self.majority()
             ),
         }

@@ -66,7 +66,6 @@ impl Quorum {
         answers: Each<Renewed>,
         poll: &Poll<Each<Renewed>>,
     ) -> Result<Renewed, StoreError> {
-        let answered = answers.len();
         let (mut extended, mut asked, mut lost, mut errors) = (0, false, Vec::new(), poll.errors.clone());
         for answer in answers {
             match answer {
@@ -89,7 +88,13 @@ impl Quorum {
             return Ok(Renewed::Lost(latest(lost)));
         }
         let effect = Effect::of(extended + poll.late);
-        Err(self.undecided(&subject(&request.name), answered, &errors, effect))
+        Err(self.too_few(
+            &subject(&request.name),
+            extended,
+            "have extended it",
+            &errors,
+            effect,
+        ))
     }
 
     /// Gives leases back.
@@ -150,7 +155,6 @@ impl Quorum {
         answers: Each<Released>,
         poll: &Poll<Each<Released>>,
     ) -> Result<Released, StoreError> {
-        let answered = answers.len();
         let (mut vacated, mut others, mut errors) = (0, Vec::new(), poll.errors.clone());
         for answer in answers {
             match answer {
@@ -164,6 +168,7 @@ impl Quorum {
         }
         if vacated + others.len() < self.majority() {
             let effect = Effect::of(vacated + poll.late);
+            let answered = vacated + others.len();
             return Err(self.undecided(&subject(&request.name), answered, &errors, effect));
         }
         let later = latest(others);
@@ -199,7 +204,13 @@ impl Quorum {
             return Ok(Asked::NotHeld);
         }
         let effect = Effect::of(noted + poll.late);
-        Err(self.undecided(&subject(&request.name), poll.answers.len(), &poll.errors, effect))
+        Err(self.too_few(
+            &subject(&request.name),
+            noted,
+            "have noted it",
+            &poll.errors,
+            effect,
+        ))
     }
 }
 

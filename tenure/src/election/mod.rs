@@ -54,8 +54,11 @@ pub enum CampaignError {
     /// Somebody else leads, in answer to [`try_campaign`](Election::try_campaign) alone. (Boxed: most errors
     /// are smaller.)
     Held(Box<Lease>),
-    /// An operator must act first: credentials, privileges, a record that cannot be understood. No other
-    /// failure of the store ends a campaign; [`try_campaign`](Election::try_campaign) ends with any.
+    /// An operator must act first: privileges, a store that takes no writes, a set-up that will not do. No
+    /// other failure of the store ends a campaign, neither [a refused login](tenure_core::Fault::is_final)
+    /// nor a record that cannot be read: who waits for the end, to be started anew with another password,
+    /// waits for ever. [`try_campaign`](Election::try_campaign) ends with any failure. Effect on authority:
+    /// none.
     Store(StoreError),
     /// The election was closed, or its thread is gone; effect on authority: gone with it, at the deadline at
     /// the latest.

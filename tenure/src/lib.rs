@@ -82,7 +82,7 @@
 //! ```
 //!
 //! [`Election::run`] does the same, and campaigns again when the term is lost. It ends when the work has
-//! ended, also with an error: for ever, call it in a loop.
+//! ended, also with an error: for ever, call it in a loop, with [a pause that grows](Election::run).
 //!
 //! # Lock
 //!
@@ -195,7 +195,7 @@
 //! | `--no-wait` | [`Election::try_campaign`], [`LockManager::try_lock`] |
 //! | `--once` | [`Election::campaign`], and [`Leadership::guard`] for the work |
 //! | `--keep` | [`Election::run`] |
-//! | `--keep --restart always` | [`Election::run`] in a loop |
+//! | `--keep --restart always`, `--cooldown` | [`Election::run`] in a loop, with [a pause](Election::run) |
 //! | `--fair` | [`LockManagerBuilder::fairness`] |
 //! | `--priority` | [`LockManagerBuilder::priority`]; for an election [`LockManager::turn`] before it campaigns |
 //! | `--heartbeat-file`, `--heartbeat-within` | [`Leadership::progress`], [`ElectionBuilder::progress_within`] |

@@ -142,7 +142,26 @@ impl Election {
     }
 
     /// Campaigns, and runs `work` while this process leads, until `work` has ended by itself: with whatever
-    /// it answers, also an error. For a candidate that is to stand by again after one, call this in a loop.
+    /// it answers, also an error.
+    ///
+    /// A candidate that is to stand by again after one calls this in a loop, with a pause that grows with
+    /// each failure: a term is several writes in the store, and a copy whose work fails at once would begin
+    /// dozens in a second. `tenure run --restart always` pauses so, too:
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use tenure::{CampaignError, Election, Term};
+    /// # async fn consume(term: Term) -> Result<(), std::io::Error> { Ok(()) }
+    /// # async fn for_ever(election: Election) -> Result<(), CampaignError> {
+    /// let first = Duration::from_secs(5);
+    /// let mut pause = first;
+    /// loop {
+    ///     let outcome = election.run(|leadership| consume(leadership.term())).await?;
+    ///     tokio::time::sleep(pause).await; // the lease is given back: another copy may lead meanwhile
+    ///     pause = if outcome.is_ok() { first } else { (2 * pause).min(64 * first) };
+    /// }
+    /// # }
+    /// ```
     ///
     /// When the term is lost, or its holder is asked to step down, the future of `work` is dropped, and a new
     /// campaign begins: no step of it begins once authority is none. What it has spawned (`tokio::spawn`,

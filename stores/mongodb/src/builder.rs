@@ -292,12 +292,12 @@ fn refuse_older(wire_version: i32, place: &str) -> Result<(), StoreError> {
     Err(StoreError::not_applied(Fault::Unsupported, message))
 }
 
-/// Proves that the server honours majority and journal; `false` for who may not write.
+/// Proves that the server honours majority and journal; `false` for who may not write, or not now.
 async fn proves_concern(site: &Site) -> Result<bool, StoreError> {
     match site.confirms().await {
         Ok(()) => Ok(true),
         // Who may only read may connect, to look. Acquiring will say what is missing.
-        Err(error) if matches!(error.fault, Fault::Forbidden | Fault::ReadOnly) => Ok(false),
+        Err(error) if matches!(error.fault, Fault::Forbidden | Fault::Busy) => Ok(false),
         Err(error) => Err(error),
     }
 }

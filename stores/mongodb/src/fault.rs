@@ -21,6 +21,9 @@ const UNAUTHORIZED: i32 = 13;
 /// collections.
 const ATLAS: i32 = 8000;
 
+/// Somebody has blocked all writes of users (`setUserWriteBlockMode`).
+const WRITES_ARE_BLOCKED: i32 = 371;
+
 /// The duplicate-key refusal of an upsert: it lost a race, or a foreign record has the key.
 pub(crate) fn is_duplicate_key(error: &Error) -> bool {
     let message = match &*error.kind {
@@ -247,8 +250,9 @@ fn by_code(code: i32, message: &str) -> (Fault, Certainty, String) {
                 told()
             ),
         ),
-        371 => (
-            Fault::ReadOnly,
+        // Whoever has blocked writes, as for a move, allows them again: a campaign goes on until then.
+        WRITES_ARE_BLOCKED => (
+            Fault::Busy,
             NotApplied,
             format!("{}; allow writes with setUserWriteBlockMode", told()),
         ),

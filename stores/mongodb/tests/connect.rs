@@ -1,6 +1,8 @@
 //! Connecting: what is refused, how soon, and what no message ever holds.
 
-use crate::common::{LEAST_ROLE, Scratch, name, random_bits, request, seconds, take, who_may, with_database};
+use crate::common::{
+    LEAST_ROLE, Scratch, name, persist, random_bits, request, seconds, take, who_may, with_database,
+};
 use mongodb::bson::doc;
 use std::time::{Duration, Instant};
 use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Verdict};
@@ -427,8 +429,10 @@ async fn least_role_of_the_readme_is_enough() {
     );
 }
 
+/// Whoever blocks writes, as for a move to another cluster, allows them again. Who waits until then is as
+/// safe afterwards as everybody else.
 #[tokio::test]
-async fn server_that_blocks_writes_is_read_only() {
+async fn a_block_of_writes_ends_no_campaign_and_leaves_the_store_its_mark() {
     let set = ReplicaSet::with_auth(tenure_testkit::Size::One)
         .await
         .expect("a set");
@@ -436,26 +440,34 @@ async fn server_that_blocks_writes_is_read_only() {
         .create_user("service", SECRET, &[("readWrite", "bank")])
         .await
         .expect("the user");
-    let store = MongoStore::connect(&with_database(&set.uri_as(&user), "bank", ""))
-        .await
-        .expect("connects");
+    let url = with_database(&set.uri_as(&user), "bank", "");
+    let store = MongoStore::connect(&url).await.expect("connects");
     let administrator = mongodb::Client::with_uri_str(set.uri()).await.expect("a client");
-    let block = mongodb::bson::doc! { "setUserWriteBlockMode": 1, "global": true };
-    administrator
-        .database("admin")
-        .run_command(block)
-        .await
-        .expect("blocked");
-    let error = store
-        .acquire(&request("job", "holder", seconds(60)))
-        .await
-        .expect_err("writes are blocked");
-    assert_eq!(
-        (error.fault, error.certainty),
-        (Fault::ReadOnly, Certainty::NotApplied),
-        "{error}"
+    let block = async |global: bool| {
+        let block = doc! { "setUserWriteBlockMode": 1, "global": global };
+        administrator
+            .database("admin")
+            .run_command(block)
+            .await
+            .expect("an answer");
+    };
+    block(true).await;
+    let asked = request("job", "holder", seconds(60));
+    let meanwhile = MongoStore::connect(&url).await.expect("connects meanwhile");
+    for store in [&store, &meanwhile] {
+        let error = store.acquire(&asked).await.expect_err("writes are blocked");
+        assert_eq!(error.certainty, Certainty::NotApplied, "{error}");
+        assert!(!error.fault.is_final(), "it ends the campaign: {error}");
+        assert!(error.message.contains("setUserWriteBlockMode"), "{error}");
+    }
+    block(false).await;
+    persist(&store, &asked).await;
+    let findings = store.examine().await.expect("an examination");
+    let marked = findings.iter().find(|finding| finding.subject == "store");
+    assert!(
+        marked.is_some_and(|finding| finding.verdict == Verdict::Good),
+        "{findings:?}"
     );
-    assert!(error.message.contains("job"), "{error}");
 }
 
 /// It would stand in every message.

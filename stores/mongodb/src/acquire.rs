@@ -75,6 +75,9 @@ impl Site {
         };
         let time_max = self.acquisition_time_left(request.ttl, began);
         let Some(shown) = self.change_as_seen(&request.name, pipeline, time_max).await? else {
+            // It was there: before it is made anew, who answers is looked at.
+            self.identity.doubt();
+            self.is_ours().await?;
             return Ok(None);
         };
         let is_decided =

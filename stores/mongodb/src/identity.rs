@@ -3,7 +3,7 @@
 //!
 //! A command cannot look at it together with a lease, and the driver has no place in which to ask a new
 //! connection. But it tells of each: after one, the next requests look, before what they ask and before their
-//! answer is believed.
+//! answer is believed. So they do where a record is gone: the mark may be gone with it.
 
 use crate::fault::{DUPLICATE_KEY, Deed, after_a_step, line, server_code};
 use crate::heard::Heard;
@@ -21,7 +21,7 @@ use tenure_core::{Fault, StoreError};
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// What errors are about.
-const SUBJECT: &str = "the mark of the store";
+pub(crate) const SUBJECT: &str = "the mark of the store";
 
 const WAY_OUT: &str = "start this process anew, and all that were connected before, if the store was restored, moved or made anew; else see \
                        where its address leads";
@@ -31,14 +31,14 @@ pub(crate) fn key() -> Document {
     doc! { "tenure": "store" }
 }
 
-/// More connections than there ever are: of a client by which nobody has looked yet.
+/// More doubts than there ever are: of a client by which nobody has looked yet.
 const NONE_CONFIRMED: u64 = u64::MAX;
 
 /// The store that was met first, and what one client knows of who answers it.
 #[derive(Debug, Default)]
 pub(crate) struct Identity {
     met: Arc<Met>,
-    /// How many connections there were at the last look that found it.
+    /// How many doubts there were at the last look that found it.
     confirmed: AtomicU64,
     heard: Arc<Heard>,
 }
@@ -49,11 +49,22 @@ struct Met {
     id: OnceLock<ObjectId>,
     /// Whether nothing is to be written any more.
     is_marked: AtomicBool,
+    /// How often something spoke against it.
+    signs: AtomicU64,
+}
+
+/// Whose term an answer tells of.
+pub(crate) enum Whose {
+    /// The one that was asked for.
+    Ours,
+    Anothers,
+    /// There is no record.
+    Nobodys,
 }
 
 /// What the document says.
 pub(crate) struct Mark {
-    id: ObjectId,
+    pub(crate) id: ObjectId,
     /// Whose member its server was, if of any.
     pub(crate) of: Option<String>,
 }
@@ -92,14 +103,20 @@ impl Identity {
         }
     }
 
-    /// What is known of it.
-    pub(crate) fn shown(&self) -> Option<String> {
-        self.met.id.get().map(|id| id.to_hex())
+    /// Whether there is a connection since the last look, or none any more, or something spoke against it.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.confirmed.load(Ordering::SeqCst) != self.doubts()
     }
 
-    /// Whether there is a connection since the last look, or none any more.
-    pub(crate) fn is_in_doubt(&self) -> bool {
-        self.confirmed.load(Ordering::SeqCst) != self.heard.connections()
+    fn doubts(&self) -> u64 {
+        self.heard.connections() + self.met.signs.load(Ordering::SeqCst)
+    }
+
+    /// Puts it in doubt to every client: a record that was there is gone, or the whole collection, or one
+    /// client has found another store. Where the mark is gone, whoever learned that at a new connection only
+    /// would lead until the next fail-over, and never again.
+    pub(crate) fn doubt(&self) {
+        self.met.signs.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Whether what was found is the mark of the store that was met first, which is known from the first one
@@ -146,18 +163,28 @@ impl Site {
     }
 
     /// The same of a batch of renewals or releases. Only where they find no term of ours may they have come
-    /// to another store.
+    /// to another store, or to what is left of this one.
     pub(crate) async fn all_at_ours<T>(
         &self,
         count: usize,
         work: impl Future<Output = Vec<Result<T, StoreError>>>,
-        finds_none: impl Fn(&T) -> bool,
+        whose: impl Fn(&T) -> Whose,
     ) -> Vec<Result<T, StoreError>> {
         if let Err(error) = self.is_ours().await {
             return (0..count).map(|_| Err(error.clone())).collect();
         }
         let mut answers = work.await;
-        let is_doubtful = |answer: &Result<T, StoreError>| answer.as_ref().is_ok_and(&finds_none);
+        if answers
+            .iter()
+            .flatten()
+            .any(|answer| matches!(whose(answer), Whose::Nobodys))
+        {
+            self.identity.doubt();
+        }
+        let is_doubtful = |answer: &Result<T, StoreError>| {
+            let whose = answer.as_ref().map(&whose);
+            matches!(whose, Ok(Whose::Anothers | Whose::Nobodys))
+        };
         if answers.iter().any(is_doubtful)
             && let Err(error) = self.is_ours().await
         {
@@ -182,14 +209,15 @@ impl Site {
     }
 
     async fn look(&self) -> Result<(), StoreError> {
-        let connections = self.identity.heard.connections();
+        let doubts = self.identity.doubts();
         let looking = mark(&self.leases);
         // Longer than the driver looks for a primary: why it finds none shall be told.
         let found = self.within(Deed::Read, SUBJECT, looking).await?;
-        self.identity
-            .compare(found.as_ref())
-            .map_err(|why| self.another(&why))?;
-        self.identity.confirmed.store(connections, Ordering::SeqCst);
+        if let Err(why) = self.identity.compare(found.as_ref()) {
+            self.identity.doubt();
+            return Err(self.another(&why));
+        }
+        self.identity.confirmed.store(doubts, Ordering::SeqCst);
         Ok(())
     }
 
@@ -227,7 +255,12 @@ impl Site {
         match self.within(Deed::Write, SUBJECT, written).await {
             Ok(()) => self.look().await?,
             Err(error) if error.fault.is_misconfiguration() => {
-                tracing::debug!(place = %self.place, %error, "the store has no mark by which it could be told from another");
+                // Told once a process.
+                tracing::warn!(
+                    place = %self.place,
+                    %error,
+                    "the collection takes no mark, so the store cannot be told from another at its address"
+                );
             }
             // Of the lease nothing was changed.
             Err(error) => return Err(StoreError::not_applied(error.fault, error.message)),

@@ -1,5 +1,6 @@
 use crate::builder::MongoStoreBuilder;
 use crate::fault::Deed;
+use crate::identity::Whose;
 use crate::lines::Lines;
 use crate::site::Site;
 use crate::watch;
@@ -125,8 +126,12 @@ impl Requests for Lines {
 
     async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
         let (site, _turn) = self.renewing().await;
-        let is_lost = |answer: &Renewed| matches!(answer, Renewed::Lost(_));
-        site.all_at_ours(requests.len(), site.renew(requests), is_lost)
+        let whose = |answer: &Renewed| match answer {
+            Renewed::Extended { .. } => Whose::Ours,
+            Renewed::Lost(Some(_)) => Whose::Anothers,
+            Renewed::Lost(None) => Whose::Nobodys,
+        };
+        site.all_at_ours(requests.len(), site.renew(requests), whose)
             .await
     }
 
@@ -138,8 +143,12 @@ impl Requests for Lines {
             _ => (self.site(), None),
         };
         let release = Site::release(Arc::clone(&site), requests.to_vec());
-        let is_refused = |answer: &Released| matches!(answer, Released::NotYours(_));
-        site.all_at_ours(requests.len(), release, is_refused).await
+        let whose = |answer: &Released| match answer {
+            Released::Vacated => Whose::Ours,
+            Released::NotYours(Some(_)) => Whose::Anothers,
+            Released::NotYours(None) => Whose::Nobodys,
+        };
+        site.all_at_ours(requests.len(), release, whose).await
     }
 
     async fn ask(self: &Arc<Self>, request: &Ask) -> Result<Asked, StoreError> {

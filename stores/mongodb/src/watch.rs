@@ -131,15 +131,16 @@ async fn read(site: Arc<Site>, mut stream: ChangeStream<Document>, events: mpsc:
             event = tokio::time::timeout(silence_max, stream.next_if_any()) => event,
         };
         let event = match event {
-            Ok(Ok(Some(document))) => match translate(&document, &site.place) {
-                Some(told) => told,
+            Ok(Ok(Some(document))) if concerns_the_collection(&document) => Err(over(&site).await),
+            Ok(Ok(Some(document))) => match translate(&document) {
+                Some(told) => Ok(told),
                 None => continue,
             },
             Ok(Ok(None)) if stream.is_alive() => match site.is_ours().await {
                 Ok(()) => continue,
                 Err(another) => Err(another),
             },
-            Ok(Ok(None)) => Err(over(&site.place)),
+            Ok(Ok(None)) => Err(over(&site).await),
             Ok(Err(error)) => Err(site.error(&error, Deed::Read, "the watch")),
             Err(_late) => Err(timed_out(Deed::Read, "the watch", &site.place, silence_max)),
         };
@@ -155,38 +156,43 @@ async fn read(site: Arc<Site>, mut stream: ChangeStream<Document>, events: mpsc:
     }
 }
 
-/// One event of the stream; `None` if it is about what no lease is called. What cannot be told apart is a
-/// gap: the reader looks for itself.
-fn translate(event: &Document, place: &str) -> Option<Told> {
-    let Ok(operation @ ("insert" | "replace" | "update" | "delete")) = event.get_str("operationType") else {
-        return Some(Err(over(place)));
-    };
+/// Whether it was dropped or renamed, or its database was.
+fn concerns_the_collection(event: &Document) -> bool {
+    !matches!(
+        event.get_str("operationType"),
+        Ok("insert" | "replace" | "update" | "delete")
+    )
+}
+
+/// One event of a record; `None` if it is about what no lease is called. What cannot be told apart is a gap:
+/// the reader looks for itself.
+fn translate(event: &Document) -> Option<WatchEvent> {
     let name = event
         .get_document("documentKey")
         .and_then(|key| key.get_str("_id"))
         .ok()
         .and_then(|name| LeaseName::new(name).ok())?;
-    let part = match operation {
-        "delete" => {
-            return Some(Ok(WatchEvent::Changed {
+    let part = match event.get_str("operationType") {
+        Ok("delete") => {
+            return Some(WatchEvent::Changed {
                 name,
                 change: Change::Vacated,
                 token: None,
-            }));
+            });
         }
-        "update" => event
+        Ok("update") => event
             .get_document("updateDescription")
             .and_then(|delta| delta.get_document("updatedFields")),
         _ => event.get_document("fullDocument"),
     };
     let told = part.ok().and_then(change);
-    Some(Ok(told.map_or(WatchEvent::Gap, |(change, token)| {
-        WatchEvent::Changed {
+    Some(
+        told.map_or(WatchEvent::Gap, |(change, token)| WatchEvent::Changed {
             name,
             change,
             token: Some(token),
-        }
-    })))
+        }),
+    )
 }
 
 /// What the changed fields, or the whole record, say. A release comes first: a whole record still has the
@@ -211,11 +217,15 @@ fn token(value: Option<&Bson>) -> Option<FencingToken> {
     FencingToken::from_signed(value?.as_i64()?).ok()
 }
 
-fn over(place: &str) -> StoreError {
-    StoreError::not_applied(
-        Fault::Unreachable,
-        format!(
-            "the watch at {place} is over: the collection was dropped or renamed; start a new one, then look again"
-        ),
-    )
+/// With the collection its mark is gone.
+async fn over(site: &Site) -> StoreError {
+    site.identity.doubt();
+    let over = format!(
+        "the watch at {} is over: the collection was dropped or renamed; start a new one, then look again",
+        site.place
+    );
+    match site.is_ours().await {
+        Ok(()) => StoreError::not_applied(Fault::Unreachable, over),
+        Err(another) => another,
+    }
 }

@@ -8,6 +8,7 @@ mod conformance;
 mod connect;
 mod database;
 mod decisions;
+mod dropped;
 mod examination;
 mod exchanged;
 mod fail_points;

@@ -6,6 +6,7 @@ mod deployment;
 mod privileges;
 
 use crate::fault::Deed;
+use crate::identity;
 use crate::site::Site;
 use mongodb::bson::{Document, doc};
 use std::time::{Duration, Instant};
@@ -27,19 +28,34 @@ impl Site {
         let mut findings = vec![self.round_trip().await?];
         let hello = self.admin("saying hello", doc! { "hello": 1 }).await?;
         findings.extend(self.examine_deployment(&hello).await);
-        findings.extend(self.examine_identity());
+        findings.extend(self.examine_identity().await);
         findings.extend(self.examine_clock(&hello).await);
         findings.extend(self.examine_privileges().await);
         findings.extend(self.examine_collection().await);
         Ok(findings)
     }
 
-    fn examine_identity(&self) -> Option<Finding> {
-        let id = self.identity.shown()?;
-        Some(good(
-            "store",
-            format!("its mark is {id}, which copies of it have as well"),
-        ))
+    async fn examine_identity(&self) -> Option<Finding> {
+        let found = async {
+            let mark = identity::mark(&self.leases).await?;
+            let lease = doc! { "_id": { "$type": "string" }, "generation": { "$type": "long" } };
+            let has_leases = mark.is_none() && self.leases.find_one(lease).await?.is_some();
+            Ok((mark, has_leases))
+        };
+        match self.within(Deed::Read, identity::SUBJECT, found).await {
+            Ok((Some(mark), _)) => Some(good(
+                "store",
+                format!("its mark is {}, which copies of it have as well", mark.id),
+            )),
+            Ok((None, true)) => Some(warning(
+                "store",
+                "it has leases and no mark: nobody can tell it from another at its address",
+                "start all programs that use it anew: the next lease that is taken leaves a mark, if no validator refuses it",
+            )),
+            // The first lease makes it.
+            Ok((None, false)) => None,
+            Err(error) => Some(unknown("store", &error)),
+        }
     }
 
     async fn round_trip(&self) -> Result<Finding, StoreError> {

@@ -145,6 +145,43 @@ async fn member_without_a_priority_holds_data_like_the_others() {
     assert!(members.detail.contains(&passive), "{members:?}");
 }
 
+/// As one for reports: it is among those that a member shows, and confirms nothing.
+#[tokio::test]
+async fn member_without_a_vote_is_no_member_that_the_set_could_lose_another_for() {
+    let set = ReplicaSet::start(Size::Three).await.expect("a set");
+    set.become_patient().await.expect("a patient set");
+    let scratch = Scratch::new(set.uri());
+    let store = scratch.store().await;
+    found(&store, "topology", Verdict::Good).await;
+    let admin = scratch.client().await.database("admin");
+    let other = set.address((set.primary().await.expect("a primary") + 1) % set.size());
+    eventually_async(PATIENCE, "another configuration", || async {
+        let told = admin.run_command(doc! { "replSetGetConfig": 1 }).await;
+        let told = told.map_err(|error| error.to_string())?;
+        let mut configuration = told.get_document("config").expect("a configuration").clone();
+        let version = configuration.get_i32("version").expect("a version");
+        configuration.insert("version", version + 1);
+        let members = configuration.get_array_mut("members").expect("members");
+        for member in members {
+            if let Bson::Document(member) = member
+                && member.get_str("host").is_ok_and(|host| host == other)
+            {
+                member.insert("votes", 0);
+                member.insert("priority", 0);
+            }
+        }
+        let changed = admin.run_command(doc! { "replSetReconfig": configuration }).await;
+        changed.map(drop).map_err(|error| error.to_string())
+    })
+    .await;
+    let findings = found(&store, "topology", Verdict::Warning).await;
+    let topology = warned(&findings, "topology");
+    assert!(
+        topology.detail.contains("2 members with data") && topology.detail.contains("without a vote"),
+        "{topology:?}"
+    );
+}
+
 /// Its members hear each other, so the primary stays one, and confirms nothing.
 #[tokio::test]
 async fn a_set_whose_majority_does_not_follow_is_told_by_connecting_and_by_the_examination() {

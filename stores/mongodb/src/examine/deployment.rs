@@ -1,7 +1,7 @@
 use super::{bad, good, unknown, warning};
 use crate::site::{Site, Topology};
 use crate::tied::{TIED, UNTIE};
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{Bson, Document, doc};
 use tenure_core::Finding;
 
 impl Site {
@@ -9,9 +9,22 @@ impl Site {
     pub(super) async fn examine_deployment(&self, hello: &Document) -> Vec<Finding> {
         let topology = match self.is_tied_to_a_member() {
             true => warning("topology", TIED, UNTIE),
-            false => members(&self.topology, hello),
+            false => members(&self.topology, &self.members(hello).await),
         };
         vec![self.version().await, topology, self.durability().await]
+    }
+
+    /// Whoever may not read the configuration goes by what every member shows.
+    async fn members(&self, hello: &Document) -> Members {
+        let asked = match self.topology {
+            Topology::ReplicaSet { .. } => {
+                self.admin("its configuration", doc! { "replSetGetConfig": 1 })
+                    .await
+            }
+            Topology::Standalone | Topology::Sharded => return Members::shown(hello),
+        };
+        let configured = asked.as_ref().ok().and_then(Members::configured);
+        configured.unwrap_or_else(|| Members::shown(hello))
     }
 
     async fn version(&self) -> Finding {
@@ -59,7 +72,67 @@ impl Site {
     }
 }
 
-fn members(topology: &Topology, hello: &Document) -> Finding {
+/// Of what a replica set consists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Members {
+    /// Those with data that may become primary.
+    electable: usize,
+    /// Those with data and a vote, which confirm writes.
+    data: usize,
+    arbiters: usize,
+    /// Those without a vote, which confirm nothing; `None` where nobody knows which these are.
+    voteless: Option<usize>,
+}
+
+impl Members {
+    /// As the set is configured; `None` where the answer holds no configuration.
+    fn configured(answer: &Document) -> Option<Self> {
+        let members = answer.get_document("config").ok()?.get_array("members").ok()?;
+        let mut found = Self {
+            electable: 0,
+            data: 0,
+            arbiters: 0,
+            voteless: Some(0),
+        };
+        for member in members {
+            let member = member.as_document()?;
+            let is_arbiter = member.get_bool("arbiterOnly").unwrap_or(false);
+            match (is_some_number(member, "votes"), is_arbiter) {
+                (true, true) => found.arbiters += 1,
+                (true, false) => {
+                    found.data += 1;
+                    found.electable += usize::from(is_some_number(member, "priority"));
+                }
+                (false, _) => found.voteless = found.voteless.map(|count| count + 1),
+            }
+        }
+        Some(found)
+    }
+
+    /// As a member shows it: hidden ones are not in it, and nobody knows who votes.
+    fn shown(hello: &Document) -> Self {
+        let count = |kind: &str| hello.get_array(kind).map_or(0, Vec::len);
+        // Passive are those whose priority of 0 keeps them from being primary.
+        Self {
+            electable: count("hosts"),
+            data: count("hosts") + count("passives"),
+            arbiters: count("arbiters"),
+            voteless: None,
+        }
+    }
+}
+
+/// Whether a number of a member's is not 0. One that is not there is 1.
+fn is_some_number(member: &Document, field: &str) -> bool {
+    match member.get(field) {
+        Some(Bson::Int32(number)) => *number != 0,
+        Some(Bson::Int64(number)) => *number != 0,
+        Some(Bson::Double(number)) => *number != 0.0,
+        Some(_) | None => true,
+    }
+}
+
+fn members(topology: &Topology, members: &Members) -> Finding {
     match topology {
         Topology::Sharded => good("topology", "sharded cluster"),
         Topology::Standalone => warning(
@@ -69,11 +142,19 @@ fn members(topology: &Topology, hello: &Document) -> Finding {
             "make it a replica set: start it with --replSet rs, then rs.initiate(), then start the processes anew",
         ),
         Topology::ReplicaSet { name } => {
-            let count = |kind: &str| hello.get_array(kind).map_or(0, Vec::len);
-            // Those that may become primary, and those whose priority of 0 keeps them from it.
-            let (electable, passive, arbiters) = (count("hosts"), count("passives"), count("arbiters"));
-            let data = electable + passive;
-            let detail = format!("replica set \"{name}\", {data} members with data, {arbiters} arbiters");
+            let Members {
+                electable,
+                data,
+                arbiters,
+                voteless,
+            } = *members;
+            let of_others = match voteless {
+                Some(0) => "",
+                Some(_) => ", not counting those without a vote, which confirm nothing",
+                None => ", if all of them vote: this user may not read the set's configuration",
+            };
+            let detail =
+                format!("replica set \"{name}\", {data} members with data, {arbiters} arbiters{of_others}");
             let survives = survives_a_loss(data, arbiters);
             match (survives, electable, arbiters) {
                 (true, 2.., _) => good(
@@ -136,7 +217,7 @@ fn survives_a_loss(data: usize, arbiters: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Topology, doc, forgetful, imitation, members};
+    use super::{Document, Members, Topology, doc, forgetful, imitation, members};
     use tenure_core::Verdict;
 
     #[test]
@@ -147,7 +228,7 @@ mod tests {
         let verdict = |data: usize, arbiters: usize| {
             let named = |count| vec!["h:1"; count];
             let hello = doc! { "hosts": named(data), "arbiters": named(arbiters) };
-            members(&set, &hello).verdict
+            members(&set, &Members::shown(&hello)).verdict
         };
         for (data, arbiters) in [(3, 0), (5, 0), (5, 1), (4, 1), (7, 0)] {
             assert_eq!(verdict(data, arbiters), Verdict::Good, "{data} and {arbiters}");
@@ -156,6 +237,40 @@ mod tests {
         for (data, arbiters) in [(1, 0), (2, 0), (2, 1), (3, 1), (3, 2), (4, 3)] {
             assert_eq!(verdict(data, arbiters), Verdict::Warning, "{data} and {arbiters}");
         }
+    }
+
+    /// They are among the passive ones that a member shows, and hidden ones, which may vote, are not.
+    #[test]
+    fn members_without_a_vote_are_no_members_that_could_confirm_a_write() {
+        let set = Topology::ReplicaSet {
+            name: "rs".to_owned(),
+        };
+        let told = |others: &[Document]| {
+            let mut all = vec![
+                doc! { "votes": 1, "priority": 1.0 },
+                doc! { "votes": 1, "priority": 1.0 },
+            ];
+            all.extend_from_slice(others);
+            let answer = doc! { "config": { "members": all } };
+            members(&set, &Members::configured(&answer).expect("a configuration"))
+        };
+        let (idle, arbiter) = (
+            doc! { "votes": 0, "priority": 0.0 },
+            doc! { "votes": 1, "priority": 0.0, "arbiterOnly": true },
+        );
+        let found = told(std::slice::from_ref(&idle));
+        assert_eq!(found.verdict, Verdict::Warning, "{found:?}");
+        assert!(found.detail.contains("2 members with data") && found.detail.contains("without a vote"));
+        assert_eq!(told(&[arbiter, idle.clone(), idle]).verdict, Verdict::Warning);
+        let hidden = doc! { "votes": 1_i64, "priority": 0.0, "hidden": true };
+        let found = told(&[hidden]);
+        assert_eq!(found.verdict, Verdict::Good, "{found:?}");
+        assert!(!found.detail.contains("vote"), "{found:?}");
+        // Who may not know says so.
+        let hello = doc! { "hosts": ["h:1", "h:2"], "passives": ["h:3"] };
+        let found = members(&set, &Members::shown(&hello));
+        assert!(found.detail.contains("if all of them vote"), "{found:?}");
+        assert_eq!(Members::configured(&doc! { "ok": 1 }), None);
     }
 
     #[test]
@@ -208,7 +323,7 @@ mod tests {
         let told = |hosts: usize, passives: usize| {
             let named = |count| vec!["h:1"; count];
             let hello = doc! { "hosts": named(hosts), "passives": named(passives) };
-            members(&set, &hello)
+            members(&set, &Members::shown(&hello))
         };
         assert_eq!(told(2, 1).verdict, Verdict::Good);
         let alone = told(1, 2);

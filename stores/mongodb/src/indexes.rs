@@ -1,8 +1,9 @@
 //! Indexes. A TTL index on `expiresAt` deletes tokens and is not ours; one on `purgeAt` is, if asked for. A
 //! unique one that is not that of `_id` refuses leases.
 
-use crate::fault::{Deed, server_code, store_error};
+use crate::fault::{Deed, server_code};
 use crate::record::projection;
+use crate::shell::in_the_shell;
 use crate::site::{Site, Topology};
 use mongodb::IndexModel;
 use mongodb::bson::doc;
@@ -79,7 +80,7 @@ fn refuses_leases(index: &IndexModel) -> bool {
 
 /// The command that removes an index.
 pub(crate) fn removal(collection: &str, index: &str) -> String {
-    format!("db.{collection}.dropIndex(\"{index}\")")
+    format!("{}.dropIndex(\"{index}\")", in_the_shell(collection))
 }
 
 /// The indexes of the collection; `None` if this user may not know.
@@ -92,18 +93,17 @@ pub(crate) async fn indexes(site: &Site) -> Result<Option<Indexes>, StoreError> 
         }
         Ok::<_, mongodb::error::Error>(indexes)
     };
-    let indexes: Vec<IndexModel> = match listed.await {
-        Ok(indexes) => indexes,
-        Err(error) if server_code(&error) == Some(NAMESPACE_NOT_FOUND) => Vec::new(),
-        Err(error) if server_code(&error) == Some(UNAUTHORIZED) => return Ok(None),
-        Err(error) => {
-            return Err(store_error(
-                &error,
-                Deed::Read,
-                "the list of indexes",
-                &site.place,
-            ));
+    let told = async {
+        match listed.await {
+            Err(error) if server_code(&error) == Some(NAMESPACE_NOT_FOUND) => Ok(Some(Vec::new())),
+            Err(error) if server_code(&error) == Some(UNAUTHORIZED) => Ok(None),
+            listed => listed.map(Some),
         }
+    };
+    let told = site.within(Deed::Read, "the list of indexes", told).await?;
+    let indexes: Vec<IndexModel> = match told {
+        Some(indexes) => indexes,
+        None => return Ok(None),
     };
     let mut found = Indexes {
         ttl: Vec::new(),

@@ -26,6 +26,7 @@ mod record;
 mod release;
 mod renew;
 mod seen;
+mod shell;
 mod short;
 mod site;
 mod store;

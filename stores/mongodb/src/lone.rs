@@ -3,6 +3,7 @@
 
 use crate::fault::{Deed, line, server_code, store_error};
 use crate::identity::{Mark, key};
+use crate::shell::in_the_shell;
 use mongodb::bson::{Document, doc};
 use mongodb::options::ReadConcern;
 use mongodb::{Client, Collection};
@@ -26,13 +27,13 @@ pub(crate) async fn refuse_lone_member(
     let Some(of) = set.or_else(|| mark?.of.clone()) else {
         return Ok(());
     };
-    let (leases, key) = (leases.name(), key());
+    let (leases, key) = (in_the_shell(leases.name()), key());
     Err(StoreError::not_applied(
         Fault::Unsupported,
         format!(
             "{place}: the server stands alone, and its leases are those of {of}, which may have gone on without it and has leaders of its \
              own; start it with --replSet again, or, if it shall stand alone from now on: db.getSiblingDB(\"local\").dropDatabase(), \
-             then db.getCollection(\"{leases}\").updateOne({{_id: {key}}}, {{$unset: {{of: 1}}}})"
+             then {leases}.updateOne({{_id: {key}}}, {{$unset: {{of: 1}}}})"
         ),
     ))
 }

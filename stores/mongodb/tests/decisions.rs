@@ -134,7 +134,7 @@ async fn ttl_index_on_the_expiry_is_reported_with_its_repair() {
         .unwrap_or_else(|| panic!("the index is not reported: {findings:?}"));
     assert_eq!(
         found.repair.as_deref(),
-        Some("db.job_leases.dropIndex(\"stale\")")
+        Some("db.getCollection(\"job_leases\").dropIndex(\"stale\")")
     );
     assert!(found.detail.contains("expiresAt"), "{}", found.detail);
     leases.drop_index("stale").await.expect("the repair");

@@ -357,3 +357,22 @@ async fn a_bulk_that_is_not_confirmed_says_so_also_where_a_part_of_it_is_stale()
     assert_eq!(error.certainty, Certainty::Unknown, "{error}");
     assert!(error.message.contains("replication timed out"), "{error}");
 }
+
+/// As one that waits behind a change of the collection, on a server that answers all else.
+#[tokio::test]
+async fn list_of_indexes_that_does_not_come_ends_no_examination() {
+    let server = Refusing::start().await;
+    let scratch = Scratch::new(server.set.uri());
+    let store = MongoStore::connect(&scratch.url("appName=looks"))
+        .await
+        .expect("connects");
+    server
+        .delay("listIndexes", "looks", Duration::from_secs(40))
+        .await;
+    let examined = tokio::time::timeout(Duration::from_secs(30), store.examine()).await;
+    let findings = examined.expect("an end in time").expect("an examination");
+    let indexes = findings.iter().find(|finding| finding.subject == "ttl index");
+    let indexes = indexes.expect("it is told of");
+    assert!(indexes.detail.contains("the list of indexes"), "{indexes:?}");
+    server.relent().await;
+}

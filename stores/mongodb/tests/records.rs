@@ -3,6 +3,7 @@
 use crate::common::{Scratch, giving_back, name, raw, renewal, request, seconds, take};
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use tenure_core::{Ask, Fault, LeaseStore, Listed, Note, Page, Released, Renewed};
+use tenure_mongodb::MongoStore;
 use tenure_testkit::ReplicaSet;
 
 async fn scratch() -> Scratch {
@@ -331,4 +332,27 @@ async fn examination_counts_every_foreign_record_and_no_good_one() {
         "{} is not {counted}",
         records.detail
     );
+}
+
+/// `db.job-leases` is a subtraction to the shell, and `db.leases` another collection.
+#[tokio::test]
+async fn a_record_is_shown_by_a_command_that_finds_it_whatever_its_collection_is_called() {
+    for called in ["app.leases", "job-leases", "stats"] {
+        let scratch = scratch().await;
+        let store = MongoStore::connect(&scratch.url(&format!("collection={called}")))
+            .await
+            .expect("connects");
+        let leases = scratch
+            .client()
+            .await
+            .database(&scratch.database)
+            .collection::<Document>(called);
+        leases
+            .insert_one(doc! { "_id": "job", "generation": "seven" })
+            .await
+            .expect("inserted");
+        let error = store.get(&name("job")).await.expect_err("it is no lease");
+        let command = format!("db.getCollection(\"{called}\").find({{_id: \"job\"}})");
+        assert!(error.message.contains(&command), "{error}");
+    }
 }

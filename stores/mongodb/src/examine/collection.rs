@@ -4,6 +4,7 @@ use crate::identity;
 use crate::indexes::{Indexes, TtlIndex, indexes, removal};
 use crate::kind::{unfit, way_out};
 use crate::record::understood;
+use crate::shell::in_the_shell;
 use crate::site::Site;
 use crate::watch::Unwatchable;
 use mongodb::bson::doc;
@@ -104,7 +105,8 @@ impl Site {
                     let in_the_way = found.plain_on_purge_at.iter();
                     let mut repairs: Vec<String> = in_the_way.map(|index| removal(name, index)).collect();
                     repairs.push(format!(
-                        "db.{name}.createIndex({{purgeAt: 1}}, {{expireAfterSeconds: 0}})"
+                        "{}.createIndex({{purgeAt: 1}}, {{expireAfterSeconds: 0}})",
+                        in_the_shell(name)
                     ));
                     warning(
                         "ttl index",

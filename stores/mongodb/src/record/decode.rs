@@ -1,4 +1,5 @@
 use super::STORE_NOW;
+use crate::shell::in_the_shell;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Document};
 use std::time::Duration;
@@ -81,15 +82,14 @@ pub(crate) fn decode(document: &Document, collection: &str) -> Result<Record, St
     };
     let fields = Fields { document, now };
     fields.record().map_err(|Wrong { field, why }| {
-        let (key, short) = (
-            shown_key(document),
-            collection.rsplit('.').next().unwrap_or(collection),
-        );
+        // A database has no dot in its name, and a collection may.
+        let (_database, name) = collection.split_once('.').unwrap_or(("", collection));
+        let (key, leases) = (shown_key(document), in_the_shell(name));
         StoreError::not_applied(
             Fault::Unreadable,
             format!(
                 "lease \"{key}\" in {collection}: field \"{field}\" {why}; the record was left as it is; \
-                 look at it with db.{short}.find({{_id: \"{key}\"}}), then mend or remove it"
+                 look at it with {leases}.find({{_id: \"{key}\"}}), then mend or remove it"
             ),
         )
     })

@@ -42,29 +42,32 @@ tenure_conformance::wire_suite!(wire);
 async fn silent_network_is_given_up_and_works_again_at_once() {
     // With these, the driver alone notices nothing for ten minutes: the bound is the store's own.
     let patient = "connectTimeoutMS=600000&heartbeatFrequencyMS=600000";
-    let (proxy, _scratch, store) = proxied_with(patient).await;
-    let asked = request("job", "holder", seconds(60));
-    let grant = take(&store, &asked).await;
-    proxy.set(Fault::BlackHole);
-    let silent = bounded("a silent renewal", store.renew(&[renewal(&asked, grant.token)]))
-        .await
-        .remove(0);
-    let error = silent.expect_err("nothing answered");
-    assert!(
-        matches!(error.fault, StoreFault::TimedOut | StoreFault::Unreachable),
-        "{error}"
-    );
-    let read = bounded("a silent read", store.get(&asked.name))
-        .await
-        .expect_err("nothing answered");
-    assert_eq!(read.certainty, Certainty::NotApplied, "a read changes nothing");
-    proxy.heal();
-    proxy.cut_connections();
-    let renewed = tenure_testkit::eventually_async(Duration::from_secs(30), "a renewal", || async {
-        store.renew(&[renewal(&asked, grant.token)]).await.remove(0)
-    })
-    .await;
-    assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+    for fault in [Fault::BlackHole, Fault::HalfOpen] {
+        let (proxy, _scratch, store) = proxied_with(patient).await;
+        let asked = request("job", "holder", seconds(60));
+        let grant = take(&store, &asked).await;
+        proxy.set(fault);
+        let silent = bounded("a silent renewal", store.renew(&[renewal(&asked, grant.token)]))
+            .await
+            .remove(0);
+        let error = silent.expect_err("nothing answered");
+        assert!(
+            matches!(error.fault, StoreFault::TimedOut | StoreFault::Unreachable),
+            "{error}"
+        );
+        let read = bounded("a silent read", store.get(&asked.name))
+            .await
+            .expect_err("nothing answered");
+        assert_eq!(read.certainty, Certainty::NotApplied, "a read changes nothing");
+        // The old connections stay silent for good: only new ones help.
+        proxy.heal();
+        let renewed = store.renew(&[renewal(&asked, grant.token)]).await.remove(0);
+        assert!(
+            matches!(renewed, Ok(Renewed::Extended { .. })),
+            "{fault:?}: {renewed:?}"
+        );
+        assert!(store.get(&asked.name).await.expect("a read").is_some());
+    }
 }
 
 /// A client of the user's with the driver's own retries: the replayed answer lacks the server's clock, and

@@ -156,7 +156,9 @@ impl Sightings {
             Some(before) if before.shows(version) || before.is_the_same_but_asked(entry) => {
                 (before.since, before.ages.renewed_ago)
             }
-            Some(_) | None => (now, told.renewed_ago),
+            // Written since the last look, whatever the clocks say by which ages are told.
+            Some(before) => (now, told.renewed_ago.min(now.since(before.looked_at))),
+            None => (now, told.renewed_ago),
         };
         let of_this_term = before.filter(|before| before.heartbeat.is_of_one_term(&heartbeat));
         // What a watch tells late was shown in an earlier epoch than what is known of the same version.

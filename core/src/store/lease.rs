@@ -17,9 +17,9 @@ pub enum Occupancy {
 /// says.
 ///
 /// The ages ([`held_for`](Self::held_for), [`renewed_ago`](Self::renewed_ago)) are for people, and decide
-/// nothing. They are by the store's clock, or, where the README of the store says so, by those of the
-/// holder's machine and of this one. Where nothing tells of them, they count from when this process first saw
-/// the term, or the renewal.
+/// nothing about who holds it. They are by the store's clock, or, where the README of the store says so, by
+/// those of the holder's machine and of this one. Where nothing tells of them, they count from when this
+/// process first saw the term, or the renewal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Lease {
     /// Its name.

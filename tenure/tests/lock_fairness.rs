@@ -1,6 +1,6 @@
 //! First come, first served, and a dead waiter holds nobody up for longer than its ttl.
 use crate::harness::noting::Noting;
-use crate::harness::{LONG_BEFORE, PATIENCE, Site, long_lock_timing, soon, within};
+use crate::harness::{LONG_BEFORE, PATIENCE, Site, long_lock_timing, soon, turns};
 use std::future::poll_fn;
 use std::ops::Range;
 use std::path::Path;
@@ -43,64 +43,11 @@ async fn wait_until_left(site: &Site, candidate: &str) {
     eventually_async(PATIENCE, "the place is given back", left).await;
 }
 
-/// Each asks again as soon as it has released, and releases when whoever wants it again stands in the queue:
-/// then every one of them has its turn before anybody has another.
 #[tokio::test]
 async fn no_process_is_overtaken_twice_by_another() {
-    const MANAGERS: usize = 5;
-    const ROUNDS: usize = 8;
     // Each round waits for several writes.
-    let site = Arc::new(Site::in_memory());
-    let first = fair(&site, "first");
-    let mut blocker = soon("the blocker", first.lock("a")).await.unwrap();
-    let story = Arc::new(Mutex::new(Vec::new()));
-    let mut tasks = Vec::new();
-    for number in 0..MANAGERS {
-        let candidate = format!("manager-{number}");
-        let (manager, story, its_site) = (fair(&site, &candidate), story.clone(), site.clone());
-        tasks.push(tokio::spawn(async move {
-            for _ in 0..ROUNDS {
-                let mut lock = manager.lock("a").await.unwrap();
-                let story_so_far = {
-                    let mut story = story.lock().unwrap();
-                    story.push(number);
-                    story.clone()
-                };
-                for other in (0..MANAGERS).filter(|other| *other != number) {
-                    let turns = story_so_far.iter().filter(|taker| **taker == other).count();
-                    if turns < ROUNDS {
-                        wait_until_queued_again(&its_site, other, turns as u64 + 1).await;
-                    }
-                }
-                assert_eq!(lock.release().await, ReleaseOutcome::Released);
-            }
-        }));
-        wait_until_queued(&site, &candidate).await;
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert_eq!(
-        soon("the release", blocker.release()).await,
-        ReleaseOutcome::Released
-    );
-    let all = async {
-        for task in tasks {
-            task.await.unwrap();
-        }
-    };
-    within(Duration::from_secs(180), "the rounds of all", all).await;
-    let story = story.lock().unwrap().clone();
-    let in_order: Vec<usize> = (0..ROUNDS).flat_map(|_| 0..MANAGERS).collect();
-    assert_eq!(story, in_order, "in the order in which they came");
-}
-
-/// Until the manager has stood in the queue so many times, and stands there now.
-async fn wait_until_queued_again(site: &Site, manager: usize, times: u64) {
-    let place = format!("a/candidates/1/manager-{manager}");
-    let queued = || async {
-        let record = site.record(&place).await;
-        record.is_some_and(|lease| lease.terms == times && lease.occupancy() == Occupancy::Held)
-    };
-    eventually_async(PATIENCE, "a place in the queue", queued).await;
+    let site = Site::in_memory();
+    turns::nobody_is_overtaken_twice(8, async || site.store()).await;
 }
 
 /// How many of one process go before one of another who came to the queue after the first of them; each has

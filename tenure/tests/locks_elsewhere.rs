@@ -1,5 +1,5 @@
 //! Locks in PostgreSQL, MariaDB, etcd, NATS and a quorum of Redis servers: many, and contended.
-use crate::harness::{many, soon};
+use crate::harness::{many, soon, turns};
 use std::time::Duration;
 use tenure::contract::Release;
 use tenure::{LeaseName, Registry, SharedStore};
@@ -138,6 +138,34 @@ async fn sixty_four_tasks_lose_no_update_in_nats() {
 async fn sixty_four_tasks_lose_no_update_in_a_quorum() {
     let servers = three_redis_servers().await;
     sixty_four_tasks_lose_no_update(&quorum_url(&servers)).await;
+}
+
+/// Arrivals are ordered by tokens, which each store makes in its own way.
+async fn nobody_is_overtaken_twice(url: &str) {
+    turns::nobody_is_overtaken_twice(4, async || connect(url).await).await;
+}
+
+#[tokio::test]
+async fn no_process_is_overtaken_twice_by_another_in_postgres() {
+    nobody_is_overtaken_twice(&in_postgres("locks_turns").await).await;
+}
+
+#[tokio::test]
+async fn no_process_is_overtaken_twice_by_another_in_etcd() {
+    let etcd = Etcd::start(EtcdOptions::default()).await.unwrap();
+    nobody_is_overtaken_twice(&etcd.url()).await;
+}
+
+#[tokio::test]
+async fn no_process_is_overtaken_twice_by_another_in_nats() {
+    let server = NatsServer::start(NatsOptions::default()).await.unwrap();
+    nobody_is_overtaken_twice(&format!("{}/locks", server.url())).await;
+}
+
+#[tokio::test]
+async fn no_process_is_overtaken_twice_by_another_in_a_quorum() {
+    let servers = three_redis_servers().await;
+    nobody_is_overtaken_twice(&quorum_url(&servers)).await;
 }
 
 async fn three_redis_servers() -> Vec<RedisServer> {

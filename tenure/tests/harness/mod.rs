@@ -8,6 +8,7 @@ pub mod many;
 pub mod noting;
 mod passing;
 pub mod told;
+pub mod turns;
 
 pub(crate) use passing::pass_on;
 

@@ -1,12 +1,13 @@
 //! Who has no time to wait.
 use crate::harness::counting::Counting;
 use crate::harness::{Site, lock_timing, long_lock_timing, pass_on, soon};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenure::contract::{Acquire, Acquired, Answer, Fault, LeasePage, Page};
 use tenure::{
-    Fairness, LeaseStore, LockError, LockManager, LockTimingOptions, ReleaseOutcome, SharedStore, StoreError,
+    Event, Fairness, LeaseStore, LockError, LockManager, LockTimingOptions, ReleaseOutcome, SharedStore,
+    StoreError,
 };
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
@@ -207,4 +208,52 @@ async fn a_login_that_is_refused_for_a_while_ends_no_wait_for_a_lock() {
         store.refusals_left.store(3, Ordering::SeqCst);
         drop(soon("the lock", manager.lock("a")).await.unwrap());
     }
+}
+
+/// A real store whose lists fail, one after another, as they are told.
+struct ListsFail {
+    inner: SharedStore,
+    faults: Mutex<Vec<Option<Fault>>>,
+}
+
+impl LeaseStore for ListsFail {
+    pass_on!(
+        traits, acquire, renew, release, ask, get, watch, examine, run_beside
+    );
+
+    fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
+        match self.faults.lock().unwrap().pop().flatten() {
+            Some(fault) => {
+                let failure = StoreError::not_applied(fault, "no list");
+                Box::pin(std::future::ready(Err(failure)))
+            }
+            None => self.inner.list(page),
+        }
+    }
+}
+
+/// The lock may be free all the time: nobody else tells why it is waited for.
+#[tokio::test]
+async fn a_queue_that_cannot_be_read_is_told_once_for_each_kind_of_fault() {
+    let site = Site::new();
+    let (late, away) = (Fault::TimedOut, Fault::Unreachable);
+    let store = Arc::new(ListsFail {
+        inner: site.store(),
+        // The last comes first.
+        faults: Mutex::new([late, late, away, away, late].map(Some).to_vec()),
+    });
+    let builder = LockManager::builder(store)
+        .candidate("ours")
+        .fairness(Fairness::Fair);
+    let manager = builder.timing(lock_timing()).build().unwrap();
+    let mut events = manager.events();
+    drop(soon("the lock", manager.lock("a")).await.unwrap());
+    let mut told = Vec::new();
+    while let Ok(event) = events.try_recv() {
+        if let Event::AttemptFailed { name, error, .. } = event {
+            told.push((name.to_string(), error.fault));
+        }
+    }
+    let place = || "a/candidates/1/ours".to_owned();
+    assert_eq!(told, [(place(), late), (place(), away), (place(), late)]);
 }

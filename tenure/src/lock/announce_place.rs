@@ -2,7 +2,8 @@
 //! lock, so that its loss is none.
 
 use crate::driver::milliseconds;
-use tenure_core::{Cause, Departure, Event};
+use std::time::Duration;
+use tenure_core::{Cause, Departure, Event, LeaseName, StoreError};
 
 /// As [`announce`](super::announce::announce), of the lease by which a process waits for a lock in order.
 pub(crate) fn announce_place(candidate: &str, event: &Event) {
@@ -80,4 +81,9 @@ pub(crate) fn announce_place(candidate: &str, event: &Event) {
         | Event::Ended { .. }
         | Event::Departed { .. } => {}
     }
+}
+
+/// That nobody knows who is before a place. Once for each kind of fault: it is looked at again and again.
+pub(crate) fn announce_unread(candidate: &str, place: &LeaseName, error: &StoreError, retry_in: Duration) {
+    tracing::warn!(target: "tenure", %place, candidate, %error, retry_in_ms = milliseconds(retry_in), "Queue not read");
 }

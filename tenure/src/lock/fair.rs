@@ -7,6 +7,7 @@
 
 use super::LockError;
 use super::acquire::Shared;
+use super::announce_place::announce_unread;
 use super::line::{Call, Number, Round};
 use super::standby::{own_place, queue_of, ranked};
 use super::watched::Watched;
@@ -18,7 +19,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Authority, Lease, LeaseName, Scope, StoreError};
+use tenure_core::{Authority, Event, Lease, LeaseName, Scope, StoreError};
 
 /// Who gets a lock next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -227,7 +228,7 @@ impl Shared {
                 watched.pass_over();
             }
             let ahead = self.ahead(name, place).await;
-            round.looked(ahead.as_ref().err().cloned());
+            let is_news = round.looked(ahead.as_ref().err().cloned());
             let before = match ahead {
                 Ok(Ahead::Nobody) => {
                     round.keep_watched(watched.filter(Watched::stands));
@@ -237,7 +238,10 @@ impl Shared {
                 Ok(Ahead::Never) => None,
                 Ok(Ahead::Lost) => return Ok(false),
                 Err(error) if error.fault.is_final() => return Err(LockError::Store(error)),
-                Err(_) => {
+                Err(error) => {
+                    if is_news {
+                        self.tell_unread(place.name(), error);
+                    }
                     select! {
                         biased;
                         _ = closing.changed() => {}
@@ -265,6 +269,19 @@ impl Shared {
                 () = sleep(longest.min(remaining.max(soonest))) => {}
             }
         }
+    }
+
+    /// Tells that a queue stands still here: the lock may be free meanwhile.
+    fn tell_unread(&self, place: &LeaseName, error: StoreError) {
+        let retry_in = self.timing.lease().retry_every();
+        announce_unread(self.candidate.id.as_str(), place, &error, retry_in);
+        let event = Event::AttemptFailed {
+            name: place.clone(),
+            error,
+            retry_in,
+        };
+        // An error says that nobody listens.
+        drop(self.events.send(event));
     }
 
     /// Who is before this place.

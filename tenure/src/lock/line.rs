@@ -262,9 +262,13 @@ impl Round {
         *self.line.watched() = watched;
     }
 
-    /// What came of a look at who is before this process in the queue.
-    pub(super) fn looked(&self, trouble: Option<StoreError>) {
-        self.line.numbers().trouble = trouble;
+    /// What came of a look at who is before this process in the queue. Answers whether it is another fault
+    /// than that of the last look, or one after none.
+    pub(super) fn looked(&self, trouble: Option<StoreError>) -> bool {
+        let mut numbers = self.line.numbers();
+        let fault = trouble.as_ref().map(|error| error.fault);
+        let last = std::mem::replace(&mut numbers.trouble, trouble);
+        fault.is_some() && fault != last.map(|error| error.fault)
     }
 
     /// One of those in it was polled.

@@ -144,8 +144,9 @@ impl LockManager {
 
     /// Subscribes to everything that happens to the locks, and to the places by which this process waits for
     /// [fair](crate::Fairness::Fair) ones and for [turns](Self::turn): those are leases, too, and
-    /// [`Standby::read`](super::Standby::read) tells them from locks. Of more than 256 events that wait, the
-    /// oldest are missed, and the receiver is told.
+    /// [`Standby::read`](super::Standby::read) tells them from locks. That the store does not tell who is
+    /// before a place is a failed attempt of that place, once for each kind of fault. Of more than 256 events
+    /// that wait, the oldest are missed, and the receiver is told.
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.shared.events.subscribe()

@@ -21,6 +21,8 @@ mod watched;
 #[cfg(all(test, feature = "metrics"))]
 pub(crate) use announce::announce;
 pub(crate) use announce_place::announce_place;
+#[cfg(all(test, feature = "metrics"))]
+pub(crate) use announce_place::announce_unread;
 pub(crate) use bond::Bond;
 pub use builder::{LOCKS_MAX, LockManagerBuilder, MAX_HOLD_MIN};
 pub use error::LockError;

@@ -393,6 +393,11 @@ fn documentation() -> String {
             None => assert!(lines.iter().all(|line| places.lines.contains(line)), "{lines:?}"),
         }
     }
+    let place = LeaseName::new("a/candidates/1/one").unwrap();
+    let error = StoreError::unknown(Fault::TimedOut, "no answer");
+    let lines = lines_of(|| lock::announce_unread("one", &place, &error, Duration::from_secs(1)));
+    let when = "The store does not tell who is before the place; once for each kind of fault. The process waits, though the lock may be free.";
+    places.add(lines.last().expect("it is announced").clone(), when);
     let mut either = Table::new("lease");
     let (name, token) = (LeaseName::new("job").unwrap(), FencingToken::new(7).unwrap());
     let lines = lines_of(|| announce_not_taken_up("one", &name, token, Duration::from_secs(30)));

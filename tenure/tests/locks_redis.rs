@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure::redis::RedisStore;
 use tenure::tooling::Standby;
 use tenure::{
-    Fairness, Fault, LeaseName, Lock, LockError, LockManager, LockManagerBuilder, LockTimingOptions,
+    Event, Fairness, Fault, LeaseName, Lock, LockError, LockManager, LockManagerBuilder, LockTimingOptions,
     SharedStore,
 };
 use tenure_testkit::{RedisOptions, RedisServer, eventually_async};
@@ -120,4 +120,27 @@ async fn whoever_stands_in_the_queue_of_a_silent_store_is_told_that_it_is_silent
     of_the_store(soon("behind another", behind).await);
     of_the_store(soon("without a place", third.try_lock_for("b", A_WHILE)).await);
     server.thaw();
+}
+
+/// Whoever waits for a holder asks the store nothing until that one's ttl is over: what it has met is from
+/// before the store fell silent.
+#[tokio::test]
+async fn a_store_that_falls_silent_while_somebody_waits_is_told_from_a_lock_that_others_have() {
+    for fairness in [Fairness::Barging, Fairness::Fair] {
+        let server = RedisServer::start(RedisOptions::durable()).await.unwrap();
+        let timing = LockTimingOptions::new(Duration::from_secs(30)).check().unwrap();
+        let manager = async |candidate| {
+            let builder = short(&server, candidate).await.timing(timing);
+            builder.fairness(fairness).build().unwrap()
+        };
+        let (ours, theirs) = (manager("ours").await, manager("theirs").await);
+        let _held = soon("their lock", theirs.lock("a")).await.unwrap();
+        let mut events = ours.events();
+        let waiting = tokio::spawn(async move { ours.try_lock_for("a", Duration::from_secs(6)).await });
+        let meets_it = async { while !matches!(events.recv().await, Ok(Event::Standby { .. })) {} };
+        soon("it waits for the holder", meets_it).await;
+        server.freeze();
+        of_the_store(soon("the end of its patience", waiting).await.unwrap());
+        server.thaw();
+    }
 }

@@ -74,7 +74,8 @@ impl LockManager {
     /// A patience below the [request time-out](tenure_core::Timing::request_timeout), even none, begins with
     /// one look, as by [`try_lock`](Self::try_lock): a lock that is free is had, however slow the store. Each
     /// of its requests may take that time-out: one, or one more each under
-    /// [`Fairness::Fair`](crate::Fairness::Fair) and with an owner tag.
+    /// [`Fairness::Fair`](crate::Fairness::Fair) and with an owner tag. A longer one that was in vain ends
+    /// with a look whether the store still answers, which may take that time-out, too.
     ///
     /// # Errors
     /// [`LockError::TimedOut`] if others had it all the time, with who had it; [`LockError::Store`] if that

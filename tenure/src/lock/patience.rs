@@ -55,6 +55,15 @@ impl Shared {
             }
             // While it still waits: what is known of those who wait goes with the last of them.
             met = self.obstacle(name).await.or(met);
+            // Whoever waits for one who holds the lock, or for one before it, asks the store nothing for as
+            // long as that may last: of its death it has not heard. After a short patience, it just has.
+            let is_failing = matches!(met, Some(Obstacle::Store(_)));
+            if !is_failing
+                && patience >= look_max
+                && let Err(error) = self.look(name).await
+            {
+                met = Some(Obstacle::Store(error));
+            }
         }
         Err(gave_up(name, met, began))
     }

@@ -1,6 +1,6 @@
 //! `tenure fence`, from a shell script's side, over real files and real servers.
 
-use crate::common::{Ended, Sandbox, json};
+use crate::common::{Ended, Sandbox, journeys, json};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -272,6 +272,18 @@ fn a_table_is_guarded_and_let_go() {
         2,
         "--fence sqlite:PATH",
     );
+}
+
+#[test]
+fn guarding_a_table_anew_for_another_resource_is_told_by_the_command() {
+    let sandbox = Sandbox::new("fence");
+    Connection::open(sandbox.path("ledger.db"))
+        .unwrap()
+        .execute_batch("CREATE TABLE account (cents INTEGER, fence INTEGER)")
+        .unwrap();
+    let url = format!("sqlite:{}", sandbox.path("ledger.db"));
+    let table = ["account", "--fence", &url];
+    journeys::guarding_a_table_anew_for_another_resource_is_told(&sandbox, &table);
 }
 
 #[test]

@@ -163,6 +163,14 @@ fn guarded_table_of_mysql_refuses_whoever_shows_no_term() {
     write("INSERT INTO account VALUES (2)").unwrap();
 }
 
+#[test]
+fn guarding_a_table_anew_for_another_resource_is_told_by_the_command_for_mysql() {
+    let sandbox = sandbox("my-anew");
+    let uri = block_on(Mariadb::shared()).uri_of(&database("my-anew"));
+    block_on(Mariadb::execute_at(&uri, "CREATE TABLE account (id INT)")).unwrap();
+    journeys::guarding_a_table_anew_for_another_resource_is_told(&sandbox, &["account"]);
+}
+
 /// Nobody is left to guess: the message has the command that makes the tables, and its statements can be had,
 /// for the command-line client.
 #[test]

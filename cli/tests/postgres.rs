@@ -110,6 +110,13 @@ fn guarded_table_refuses_whoever_has_not_entered() {
     write("INSERT INTO cli_account VALUES (2)").unwrap();
 }
 
+#[test]
+fn guarding_a_table_anew_for_another_resource_is_told_by_the_command_for_postgres() {
+    let sandbox = sandbox("pg-anew");
+    block_on(block_on(Postgres::shared()).execute("CREATE TABLE cli_anew (id int)")).unwrap();
+    journeys::guarding_a_table_anew_for_another_resource_is_told(&sandbox, &["cli_anew"]);
+}
+
 /// Its leader died in it, and the server has not heard of that.
 #[test]
 fn claim_that_may_wait_waits_for_a_transaction_that_was_left_open() {

@@ -149,3 +149,21 @@ pub fn wrong_credentials_end_with_77_and_are_not_printed(url: &str, secret: &str
     assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     assert!(!ended.stderr.contains(secret), "{ended:?}");
 }
+
+/// Two teams may mean one table: the job of the first would learn of it at its next write.
+pub fn guarding_a_table_anew_for_another_resource_is_told(sandbox: &Sandbox, table: &[&str]) {
+    let guard = |resource: &str, form: &str| {
+        let arguments = ["fence", "guard", resource, "--output", form, "--table"];
+        let told = sandbox.tenure(&[&arguments[..], table].concat());
+        assert_eq!(told.code, 0, "{told:?}");
+        told.stdout
+    };
+    for _ in ["first", "again"] {
+        let told = guard("ledger", "text");
+        assert!(!told.contains("instead of"), "{told}");
+    }
+    let told = guard("other", "text");
+    assert!(told.contains("\"other\""), "{told}");
+    assert!(told.contains("this is instead of \"ledger\""), "{told}");
+    assert_eq!(json(&guard("ledger", "json"))["instead_of"], "other");
+}

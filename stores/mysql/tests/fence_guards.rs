@@ -237,3 +237,20 @@ async fn trigger_of_the_users_own_that_asks_for_the_term_stays_in_mysql() {
     let audited: Vec<u32> = client.query("SELECT id FROM audit ORDER BY id").await.unwrap();
     assert_eq!(audited, [2, 3]);
 }
+
+/// Two teams may mean one table: the job of the first would learn of it at its next write.
+#[tokio::test]
+async fn guard_that_replaces_another_resources_says_which_in_mysql() {
+    let (_scratch, fence) = fenced().await;
+    let quoted = ResourceName::new("it's \\ a \"ledger\" of X'6c'").unwrap();
+    for (resource, replaced) in [
+        (&ledger(), None),
+        (&ledger(), None),
+        (&quoted, Some(ledger())),
+        (&ledger(), Some(quoted.clone())),
+    ] {
+        assert_eq!(fence.guard("account", resource).await, Ok(replaced));
+    }
+    fence.unguard("account").await.unwrap();
+    assert_eq!(fence.guard("account", &quoted).await, Ok(None));
+}

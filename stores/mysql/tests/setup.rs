@@ -242,7 +242,7 @@ async fn printed_set_up_and_guard_that_meet_an_open_write_give_way() {
     );
     let other = ResourceName::new("another").unwrap();
     for met in [
-        fence.guard("account", &other).await,
+        fence.guard("account", &other).await.map(drop),
         fence.unguard("account").await,
     ] {
         let told = |error: &StoreError| (error.fault, error.certainty);

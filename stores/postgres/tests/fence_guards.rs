@@ -194,3 +194,26 @@ async fn refusal_by_a_table_is_one_also_where_the_mark_cannot_be_read_in_postgre
     let refusal = fence.refusal(&term("nightly", 5), &error).await;
     assert!(matches!(&refusal, Some(FenceError::Store(_))), "{refusal:?}");
 }
+
+/// Two teams may mean one table: the job of the first would learn of it at its next write.
+#[tokio::test]
+async fn guard_that_replaces_another_resources_says_which_in_postgres() {
+    let (scratch, fence) = fenced().await;
+    scratch
+        .sql("CREATE TABLE {schema}.part () INHERITS ({schema}.account)")
+        .await;
+    let quoted = ResourceName::new("it's \\ a \"ledger\"").unwrap();
+    for table in ["account", "part"] {
+        let table = format!("{}.{table}", scratch.schema);
+        for (resource, replaced) in [
+            (&ledger(), None),
+            (&ledger(), None),
+            (&quoted, Some(ledger())),
+            (&ledger(), Some(quoted.clone())),
+        ] {
+            assert_eq!(fence.guard(&table, resource).await, Ok(replaced), "{table}");
+        }
+        fence.unguard(&table).await.unwrap();
+        assert_eq!(fence.guard(&table, &quoted).await, Ok(None), "{table}");
+    }
+}

@@ -163,6 +163,25 @@ async fn without_a_mark_nobody_writes_and_without_triggers_everybody() {
     run(&connection, "DELETE FROM account").unwrap();
 }
 
+/// Two teams may mean one table: the job of the first would learn of it at its next write.
+#[test]
+fn a_guard_that_replaces_another_resources_says_which() {
+    let (_scratch, connection, _fence) =
+        guarded("CREATE TABLE account (id INTEGER PRIMARY KEY, fence INTEGER)");
+    let other = ResourceName::new("other").unwrap();
+    for (resource, replaced) in [
+        (&ledger(), None),
+        (&other, Some(ledger())),
+        (&ledger(), Some(other.clone())),
+    ] {
+        let table = FencedTable::new("account", resource);
+        assert_eq!(table.install(&connection), Ok(replaced));
+    }
+    let table = FencedTable::new("account", &other);
+    table.remove(&connection).unwrap();
+    assert_eq!(table.install(&connection), Ok(None));
+}
+
 #[test]
 fn a_table_that_cannot_be_protected_is_told_with_the_repair() {
     let scratch = Scratch::new();

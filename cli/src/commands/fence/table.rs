@@ -15,7 +15,8 @@ use tenure::ResourceName;
 const NO_LEASES: Leases = Leases::Elsewhere;
 
 impl FencePlace {
-    /// Makes a table refuse stale writers; answers what it takes from now on, in words and in JSON.
+    /// Makes a table refuse stale writers; answers what it takes from now on, and what no more, in words and
+    /// in JSON.
     ///
     /// # Errors
     /// What the fence says.
@@ -31,17 +32,17 @@ impl FencePlace {
                 let fenced = fenced_table(resource, table);
                 let fence = super::place::sqlite(&url, NO_LEASES, Making::WhereMissing)?;
                 let fence = fence.expect("it was made where it was missing");
-                fence.protect(&fenced).map_err(super::refusal)?;
-                Ok(rows_with_the_token(resource, table))
+                let replaced = fence.protect(&fenced).map_err(super::refusal)?;
+                Ok(instead_of(replaced, rows_with_the_token(resource, table)))
             }
             #[cfg(feature = "postgres")]
             Some("postgres" | "postgresql") => {
                 let fence = tenure::postgres::PostgresFence::connect(&url, NO_LEASES).await?;
-                fence
+                let replaced = fence
                     .guard(&table.table, resource)
                     .await
                     .map_err(super::refusal)?;
-                Ok(transactions_that_entered(resource, table))
+                Ok(instead_of(replaced, transactions_that_entered(resource, table)))
             }
             #[cfg(feature = "mysql")]
             Some("mysql" | "mariadb") => {
@@ -50,11 +51,14 @@ impl FencePlace {
                     true => REPLICAS_JUDGE,
                     false => "",
                 };
-                fence
+                let replaced = fence
                     .guard(&table.table, resource)
                     .await
                     .map_err(super::refusal)?;
-                Ok(sessions_that_show_the_term(resource, table, replicas))
+                Ok(instead_of(
+                    replaced,
+                    sessions_that_show_the_term(resource, table, replicas),
+                ))
             }
             _ => Err(unguardable(resource.as_str(), table)),
         }
@@ -107,6 +111,21 @@ impl FencePlace {
             )),
         }
     }
+}
+
+/// The same, with the resource whose guard was replaced: a slip of another team's, as like as not, whose job
+/// learns of it at its next write.
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+fn instead_of(replaced: Option<ResourceName>, guarded: (String, Value)) -> (String, Value) {
+    let (told, mut in_json) = guarded;
+    let Some(replaced) = replaced else {
+        return (told, in_json);
+    };
+    in_json["instead_of"] = replaced.as_str().into();
+    let told = format!(
+        "{told}; this is instead of \"{replaced}\", for which it was guarded until now: who writes by that one's mark is refused"
+    );
+    (told, in_json)
 }
 
 #[cfg(feature = "sqlite")]

@@ -38,10 +38,17 @@ impl MysqlFence {
     /// `table` is a name in the database of the fence, or `database.table`; each as it is, or in the server's
     /// quotes, as a name with a dot must be.
     ///
+    /// A guard that was there stays in force until the new one is. Answers for which other resource that one
+    /// was: whoever enters that alone is refused from now on.
+    ///
     /// # Errors
     /// [`FenceError::Store`]: [`Fault::Busy`](tenure_core::Fault::Busy) where a transaction that has used the
-    /// table stays open for 2 s; do it again. A guard that was there stays in force until the new one is.
-    pub async fn guard(&self, table: &str, resource: &ResourceName) -> Result<(), FenceError> {
+    /// table stays open for 2 s; do it again.
+    pub async fn guard(
+        &self,
+        table: &str,
+        resource: &ResourceName,
+    ) -> Result<Option<ResourceName>, FenceError> {
         let (table, resource) = (table.to_owned(), resource.clone());
         self.0
             .at_site(|site| async move {
@@ -56,7 +63,9 @@ impl MysqlFence {
                 let Triggers {
                     of_table: before,
                     others,
+                    guarded_for,
                 } = site.triggers(&table).await?;
+                let replaced = guarded_for.into_iter().find(|other| *other != resource);
                 let marks = &site.dial.url.database;
                 let procedure = format!("{}.tenure_admit_{VERSION}", quoted(marks));
                 let subject = format!("the triggers of table {}", table.shown());
@@ -78,7 +87,8 @@ impl MysqlFence {
                 for old in before.iter().filter(|old| !now.contains(old)) {
                     statements.push(dropping(&table, old));
                 }
-                site.alter(&subject, &statements).await
+                site.alter(&subject, &statements).await?;
+                Ok(replaced)
             })
             .await
     }
@@ -138,6 +148,15 @@ fn free_name(deed: &str, number: u64, others: &[String]) -> String {
     }
 }
 
+/// The resource that a trigger asks for, of its statement: the server keeps the [literal] as it was sent.
+fn only_argument(statement: &str) -> Option<ResourceName> {
+    let (_, digits) = statement.rsplit_once("X'")?;
+    let (digits, _) = digits.split_once('\'')?;
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
+    ResourceName::new(String::from_utf8(bytes?).ok()?).ok()
+}
+
 fn dropping(table: &Table, trigger: &str) -> String {
     format!("DROP TRIGGER IF EXISTS {}", table.beside(trigger))
 }
@@ -183,6 +202,8 @@ struct Triggers {
     /// Those on the table, whatever it was called when they were made: they go with it when it is renamed.
     of_table: Vec<String>,
     others: Vec<String>,
+    /// The resources that those on the table ask for.
+    guarded_for: Vec<ResourceName>,
 }
 
 /// A table that exists.
@@ -212,7 +233,7 @@ impl Site {
         // By their names as well: a trigger of the user's own may call the procedure, too, and is not ours to
         // drop.
         let asked = format!(
-            "SELECT TRIGGER_NAME, {} = {} FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = {} \
+            "SELECT TRIGGER_NAME, {} = {}, CAST(ACTION_STATEMENT AS BINARY) FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = {} \
              AND TRIGGER_NAME REGEXP '^tenure_(insert|update|delete)_[0-9a-f]{{16}}$' \
              AND LOCATE('tenure_admit_', ACTION_STATEMENT) > 0 {ALL_ROWS}",
             known("EVENT_OBJECT_TABLE"),
@@ -226,7 +247,10 @@ impl Site {
             };
             match number(&row, 1) {
                 Some(0) | None => triggers.others.push(name),
-                Some(_) => triggers.of_table.push(name),
+                Some(_) => {
+                    triggers.of_table.push(name);
+                    triggers.guarded_for.extend(text(&row, 2).and_then(only_argument));
+                }
             }
         }
         Ok(triggers)

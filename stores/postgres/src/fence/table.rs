@@ -20,10 +20,17 @@ impl PostgresFence {
     /// another table that inherits, refuses what is written by its parent's name as well, and is asked about
     /// row by row; guard it again when it is attached later.
     ///
+    /// A guard that was there is replaced. Answers for which other resource that one was: whoever enters that
+    /// alone is refused from now on.
+    ///
     /// # Errors
     /// [`FenceError::Store`]; nothing was changed.
-    pub async fn guard(&self, table: &str, resource: &ResourceName) -> Result<(), FenceError> {
-        let (table, resource) = (table.to_owned(), literal(resource.as_str()));
+    pub async fn guard(
+        &self,
+        table: &str,
+        resource: &ResourceName,
+    ) -> Result<Option<ResourceName>, FenceError> {
+        let (table, resource) = (table.to_owned(), resource.clone());
         self.0
             .at_site(|site| async move {
                 let Table {
@@ -31,6 +38,7 @@ impl PostgresFence {
                     is_own,
                     descent,
                     dropping,
+                    guarded_for,
                 } = site.table_named(&table).await?;
                 if is_own {
                     // It would take no lease, or no claim, any more.
@@ -39,6 +47,8 @@ impl PostgresFence {
                     )));
                 }
                 let schema = site.schema();
+                let replaced = guarded_for.into_iter().find(|other| *other != resource);
+                let resource = literal(resource.as_str());
                 // For each statement, and not for each row: the mark is the same for all of them.
                 let mut statements = format!(
                     "BEGIN; {SHORTLY} {dropping} \
@@ -55,7 +65,8 @@ impl PostgresFence {
                 }
                 statements.push_str("COMMIT");
                 site.run(&format!("the trigger on table {table}"), &statements)
-                    .await
+                    .await?;
+                Ok(replaced)
             })
             .await
     }
@@ -91,6 +102,8 @@ struct Table {
     /// What removes the triggers that it has of its own. Those that a part has from the table it is a part of
     /// go with them.
     dropping: String,
+    /// The resources that these ask for.
+    guarded_for: Vec<ResourceName>,
 }
 
 /// Whether statements that name another table may write this one.
@@ -116,6 +129,12 @@ impl Descent {
     }
 }
 
+/// The resource that a trigger asks for, of the bytes of its arguments: each ends with a zero.
+fn only_argument(bytes: &[u8]) -> Option<ResourceName> {
+    let name = std::str::from_utf8(bytes.strip_suffix(&[0])?).ok()?;
+    ResourceName::new(name).ok()
+}
+
 impl Site {
     async fn table_named(&self, table: &str) -> Result<Table, StoreError> {
         let parameters: [Typed<'_>; 1] = [(&table, Type::TEXT)];
@@ -129,12 +148,14 @@ impl Site {
                 "SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), \
                  EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid OPERATOR(pg_catalog.=) c.oid), \
                  CASE WHEN c.relkind::text OPERATOR(pg_catalog.=) 'p'::text THEN c.oid END, \
-                 ARRAY(SELECT t.tgname::text FROM pg_catalog.pg_trigger t WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid \
+                 own.triggers, c.relkind::text, n.nspname::text, c.relname::text, own.arguments \
+                 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace, \
+                 LATERAL (SELECT COALESCE(pg_catalog.array_agg(t.tgname::text), '{}'::text[]) AS triggers, \
+                 COALESCE(pg_catalog.array_agg(t.tgargs), '{}'::bytea[]) AS arguments \
+                 FROM pg_catalog.pg_trigger t WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid \
                  AND t.tgname::text OPERATOR(pg_catalog.~) '^tenure_fence(_row(_[0-9]+)?)?$'::text AND NOT EXISTS ( \
                  SELECT FROM pg_catalog.pg_depend d WHERE d.classid OPERATOR(pg_catalog.=) t.tableoid \
-                 AND d.objid OPERATOR(pg_catalog.=) t.oid AND d.refclassid OPERATOR(pg_catalog.=) t.tableoid)), \
-                 c.relkind::text, n.nspname::text, c.relname::text \
-                 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+                 AND d.objid OPERATOR(pg_catalog.=) t.oid AND d.refclassid OPERATOR(pg_catalog.=) t.tableoid)) own \
                  WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)::oid",
                 &parameters,
             )
@@ -159,9 +180,14 @@ impl Site {
                 (true, Some(number)) => Descent::Middle(number),
             };
             let triggers: Vec<String> = row.try_get(3).ok()?;
+            let arguments: Vec<Vec<u8>> = row.try_get(7).ok()?;
             let drop = |trigger: &String| format!("DROP TRIGGER IF EXISTS {trigger} ON {name};");
             Some(Table {
                 dropping: triggers.iter().map(drop).collect(),
+                guarded_for: arguments
+                    .iter()
+                    .filter_map(|bytes| only_argument(bytes))
+                    .collect(),
                 is_own: word(5) == self.dial.url.schema && TABLES.contains(&word(6).as_str()),
                 name,
                 descent,

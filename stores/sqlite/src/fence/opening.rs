@@ -9,7 +9,7 @@ use crate::seat::Seat;
 use crate::trouble::{Trouble, fault};
 use rusqlite::OptionalExtension;
 use std::path::Path;
-use tenure_core::{Fault, FenceError, Leases, StoreError};
+use tenure_core::{Fault, FenceError, Leases, ResourceName, StoreError};
 
 impl SqliteOptions {
     /// Opens the fence in the existing database there: as [`SqliteFence::new`], on the file systems that are
@@ -97,7 +97,7 @@ impl SqliteFence {
     ///
     /// # Errors
     /// As there. [`Fault::Busy`] if another process writes just now.
-    pub fn protect(&self, table: &FencedTable) -> Result<(), FenceError> {
+    pub fn protect(&self, table: &FencedTable) -> Result<Option<ResourceName>, FenceError> {
         self.on_own_connection(|connection| table.install(connection))
     }
 
@@ -110,10 +110,10 @@ impl SqliteFence {
         self.on_own_connection(|connection| table.remove(connection))
     }
 
-    fn on_own_connection(
+    fn on_own_connection<T>(
         &self,
-        change: impl Fn(&rusqlite::Connection) -> Result<(), FenceError>,
-    ) -> Result<(), FenceError> {
+        change: impl Fn(&rusqlite::Connection) -> Result<T, FenceError>,
+    ) -> Result<T, FenceError> {
         let changed = patiently_blocking(&self.patience, &self.shown, || {
             match change(&open_durable(&self.file)?) {
                 Err(FenceError::Store(error)) if error.fault == Fault::Busy => {

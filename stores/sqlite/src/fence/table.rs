@@ -87,10 +87,13 @@ impl FencedTable {
     /// must be there ([`SqliteFence::install`]). Rows that are there already keep their column; the current
     /// term sets it with its first write.
     ///
+    /// Answers for which other resource those were that it has replaced: rows with the token that has claimed
+    /// that one are refused from now on.
+    ///
     /// # Errors
     /// [`FenceError::Store`]; nothing was changed: the table or its column is missing, or the column is not
     /// declared as an integer.
-    pub fn install(&self, connection: &Connection) -> Result<(), FenceError> {
+    pub fn install(&self, connection: &Connection) -> Result<Option<ResourceName>, FenceError> {
         self.check(connection)?;
         let (table, column, resource) = (
             quoted(&self.table),
@@ -123,7 +126,9 @@ impl FencedTable {
                     claimed_by(carried)
                 ));
             }
-            connection.execute_batch(&statements)
+            connection.execute_batch(&statements)?;
+            let mut replaced = triggers.guarded_for.into_iter();
+            Ok(replaced.find(|other| *other != self.resource))
         })
     }
 
@@ -214,15 +219,18 @@ impl FencedTable {
     }
 
     /// Changes all or nothing.
-    fn run(
+    fn run<T>(
         &self,
         connection: &Connection,
-        change: impl FnOnce() -> Result<(), rusqlite::Error>,
-    ) -> Result<(), FenceError> {
+        change: impl FnOnce() -> Result<T, rusqlite::Error>,
+    ) -> Result<T, FenceError> {
         let changed = connection
             .execute_batch("SAVEPOINT tenure_fence")
             .and_then(|()| change())
-            .and_then(|()| connection.execute_batch("RELEASE tenure_fence"));
+            .and_then(|outcome| {
+                connection.execute_batch("RELEASE tenure_fence")?;
+                Ok(outcome)
+            });
         changed.map_err(|error| {
             // Fails where the savepoint itself could not be opened.
             drop(connection.execute_batch("ROLLBACK TO tenure_fence; RELEASE tenure_fence;"));
@@ -239,7 +247,7 @@ impl FencedTable {
     /// name.
     fn triggers(&self, connection: &Connection) -> Result<Triggers, rusqlite::Error> {
         let asked =
-            "SELECT name, tbl_name = ?1 COLLATE NOCASE FROM main.sqlite_schema WHERE type = 'trigger'";
+            "SELECT name, tbl_name = ?1 COLLATE NOCASE, sql FROM main.sqlite_schema WHERE type = 'trigger'";
         let mut triggers = Triggers::default();
         let mut statement = connection.prepare(asked)?;
         let mut rows = statement.query([&self.table])?;
@@ -247,7 +255,11 @@ impl FencedTable {
             let name: String = row.get(0)?;
             let is_guards = DEEDS.iter().any(|deed| name.starts_with(&beginning(deed)));
             match row.get(1)? {
-                true if is_guards => triggers.of_table.push(name),
+                true if is_guards => {
+                    triggers.of_table.push(name);
+                    let statement: String = row.get(2)?;
+                    triggers.guarded_for.extend(refused_for(&statement));
+                }
                 _ => triggers.others.push(name),
             }
         }
@@ -265,6 +277,8 @@ struct Triggers {
     /// renamed.
     of_table: Vec<String>,
     others: Vec<String>,
+    /// The resources that those on the table ask for.
+    guarded_for: Vec<ResourceName>,
 }
 
 impl Triggers {
@@ -281,6 +295,13 @@ impl Triggers {
         }
         name
     }
+}
+
+/// The resource that a trigger asks for, of its statement: by what it says when it refuses.
+fn refused_for(statement: &str) -> Option<ResourceName> {
+    let (_, named) = statement.rsplit_once(REFUSAL)?;
+    let (name, _) = named.rsplit_once('\'')?;
+    ResourceName::new(name.replace("''", "'")).ok()
 }
 
 /// What the names of the triggers begin with.

@@ -12,7 +12,7 @@ pub(crate) use board::{Board, Left};
 
 use crate::exit::{Code, Failure};
 use crate::output::unless_url;
-use crate::recording::{BUCKETS, TERM_BUCKETS, TERM_SECONDS, aside};
+use crate::recording::{aside, histograms};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -98,11 +98,10 @@ impl Endpoint {
             }
             None => (Listener::Tcp(TcpListener::bind(address).map_err(failed)?), None),
         };
-        let recorder = PrometheusBuilder::new()
-            .set_buckets(&BUCKETS)
-            .and_then(|builder| {
-                let terms = Matcher::Full(TERM_SECONDS.to_owned());
-                builder.set_buckets_for_metric(terms, &TERM_BUCKETS)
+        let recorder = histograms()
+            .try_fold(PrometheusBuilder::new(), |builder, metric| {
+                let this = Matcher::Full(metric.name.to_owned());
+                builder.set_buckets_for_metric(this, metric.buckets())
             })
             .map(PrometheusBuilder::build_recorder)
             .map_err(|error| Failure::new(Code::Internal, format!("metrics cannot be recorded: {error}")))?;

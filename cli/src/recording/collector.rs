@@ -1,6 +1,6 @@
 //! A collector that is told over OTLP.
 
-use super::{BUCKETS, Spans, TERM_BUCKETS, TERM_SECONDS, aside};
+use super::{Spans, aside, histograms};
 use crate::exit::{Code, Failure};
 use crate::output::clean;
 use metrics_opentelemetry::{OpenTelemetryMetrics, OpenTelemetryRecorder};
@@ -14,7 +14,6 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::resource::EnvResourceDetector;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use std::time::Duration;
-use tenure::metrics::{METRICS, MetricKind};
 
 /// How long one telling may take.
 const TELL_TIME_MAX: Duration = Duration::from_secs(5);
@@ -81,12 +80,9 @@ impl Collector {
             .with_batch_exporter(spans)
             .build();
         let mut recorder = OpenTelemetryRecorder::new(OpenTelemetryMetrics::new(metrics.meter("tenure")));
-        let histograms = METRICS
-            .iter()
-            .filter(|metric| metric.kind == MetricKind::Histogram)
-            .map(|metric| metric.name);
-        recorder.set_histogram_bounds_mut(histograms, &BUCKETS);
-        recorder.set_histogram_bounds_mut([TERM_SECONDS].into_iter(), &TERM_BUCKETS);
+        for metric in histograms() {
+            recorder.set_histogram_bounds_mut([metric.name].into_iter(), metric.buckets());
+        }
         Ok((Self { metrics, spans }, recorder))
     }
 

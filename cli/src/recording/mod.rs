@@ -17,16 +17,14 @@ use metrics_util::layers::FanoutBuilder;
 use std::future::Future;
 use std::io;
 use std::sync::mpsc;
+use tenure::metrics::{METRICS, Metric, MetricKind};
 
-/// Upper bounds of the histograms' buckets, in seconds: a round trip on one machine to the longest ttl that
-/// is usual.
-pub(crate) const BUCKETS: [f64; 14] = [
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0,
-];
-
-/// The histogram of how long terms last, and its buckets: a second to a month.
-pub(crate) const TERM_SECONDS: &str = "lease_term_seconds";
-pub(crate) const TERM_BUCKETS: [f64; 8] = [1.0, 10.0, 60.0, 600.0, 3600.0, 21_600.0, 86_400.0, 2_592_000.0];
+/// The histograms.
+pub(crate) fn histograms() -> impl Iterator<Item = &'static Metric> {
+    METRICS
+        .iter()
+        .filter(|metric| metric.kind == MetricKind::Histogram)
+}
 
 /// What records for somebody who wants to know.
 #[derive(Default)]

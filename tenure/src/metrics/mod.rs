@@ -1,8 +1,31 @@
 //! What an election or a lock manager is doing, for the [`metrics`](https://docs.rs/metrics) crate.
 //!
-//! Nothing is recorded unless the program has installed a recorder. [`METRICS`] says what there is;
-//! [`describe`] tells it to the recorder.
+//! Nothing is recorded unless the program has installed a recorder, of version 0.24 of `metrics`: one of
+//! another version hears nothing, and nobody is told. [`METRICS`] says what there is; [`describe`] tells it
+//! to the recorder. With `metrics-exporter-prometheus` 0.18, once, before the first election or lock manager
+//! is built:
+//!
+//! ```
+//! use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+//! use tenure::metrics::{METRICS, MetricKind, describe};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut builder = PrometheusBuilder::new();
+//! // Without buckets it makes summaries, and the panels that ask for histograms stay empty.
+//! for metric in METRICS.iter().filter(|metric| metric.kind == MetricKind::Histogram) {
+//!     builder = builder.set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), metric.buckets())?;
+//! }
+//! let metrics = builder.install_recorder()?;
+//! describe();
+//! // What /metrics answers. Where nobody may ask for minutes, call `metrics.run_upkeep()` now and then: what
+//! // was measured waits in memory until one of both.
+//! let page = metrics.render();
+//! # assert!(page.contains("lease_fence_refusals{reason=\"stale\"} 0"), "{page}");
+//! # Ok(())
+//! # }
+//! ```
 
+mod buckets;
 pub(crate) mod candidacy;
 mod list;
 mod meter;

@@ -45,6 +45,11 @@ impl Place {
         Ok(Self::Default(path))
     }
 
+    /// The file that nobody named, where this is its URL, as a command that is run gets it.
+    pub(crate) fn default_of(url: &str) -> Option<PathBuf> {
+        default_path().ok().filter(|path| sqlite_url(path, "") == url)
+    }
+
     /// Opens the store.
     ///
     /// # Errors

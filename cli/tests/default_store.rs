@@ -6,6 +6,7 @@ use rustix::process::geteuid;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use tenure_testkit::{Postgres, block_on};
 
 /// The user and the group `nobody` of Linux.
 const NOBODY: u32 = 65_534;
@@ -141,4 +142,37 @@ fn the_store_of_root_is_in_var_lib_whatever_its_home_is() {
         .env_remove("TENURE_STORE");
     let told = ended(command);
     assert_eq!(told.stdout, "sqlite:/var/lib/tenure/leases.db\n", "{told:?}");
+}
+
+/// An operator's shell does not know the store that stands in the crontab: his lease waits for nobody, and
+/// his claim ousts the job.
+#[test]
+fn a_claim_on_a_server_by_a_lease_of_the_default_store_says_where_it_was_taken() {
+    let sandbox = Sandbox::new("default-claim");
+    let bank = format!("{}?schema=cli_default_claim", block_on(Postgres::shared()).uri());
+    let made = sandbox.tenure(&["store", "init", "--store", &bank]);
+    assert_eq!(made.code, 0, "{made:?}");
+    let told = |store: Option<&str>, claim: &str| {
+        let script = format!("$0 fence claim ledger {claim}");
+        let mut command = sandbox.command(&["run", "job", "--", "sh", "-c", &script]);
+        command.arg(env!("CARGO_BIN_EXE_tenure"));
+        command.env_remove("TENURE_STORE").env("TENURE_FENCE", &bank);
+        command.envs(store.map(|store| ("TENURE_STORE", store)));
+        let claimed = ended(command);
+        assert_eq!(claimed.code, 0, "{claimed:?}");
+        claimed.stderr
+    };
+    let place = sandbox.path("tenure/leases.db");
+    let said = told(None, "");
+    assert!(
+        said.contains(&format!(
+            "taken in sqlite at {place}, of this user on this host alone"
+        )),
+        "{said}"
+    );
+    assert_eq!(told(None, "--quiet"), "");
+    let marks = format!("--fence file:{}", sandbox.path("marks"));
+    assert_eq!(told(None, &marks), "");
+    // Who names a file knows what he has named.
+    assert_eq!(told(Some(&sandbox.store), ""), "");
 }

@@ -1,8 +1,11 @@
 //! What the store of the leases says about tokens.
 
-use super::decided;
+use super::{FencePlace, decided};
 use crate::commands::look::answer;
 use crate::exit::{Code, Failure};
+use crate::output::{Voice, clean};
+use crate::place::Place;
+use serde_json::json;
 use tenure::contract::TokenSource;
 use tenure::{Fence, FencingToken, LeaseName, ResourceName, Term};
 
@@ -16,6 +19,26 @@ pub(super) async fn granted(lease: &LeaseName, store: Option<&str>) -> Result<Op
     let store = crate::commands::open(store).await?;
     let lease = answer(store.get(lease)).await?;
     Ok(lease.map(|lease| lease.token))
+}
+
+/// Says that nobody has named a store for this term, where its fence is on a server: what other hosts run
+/// leads by another, and is ousted by the claim. So it goes where an operator's shell does not know what the
+/// crontab says.
+pub(super) fn tell_if_nobody_named_them(place: &FencePlace, store: Option<&str>, term: &Term, voice: Voice) {
+    let Some(path) = store.and_then(Place::default_of) else {
+        return;
+    };
+    if !place.is_on_a_server() {
+        return;
+    }
+    let location = clean(&path.to_string_lossy());
+    let text = format!(
+        "lease \"{}\": taken in sqlite at {location}, of this user on this host alone, while the fence is on a server; where \
+         other hosts take this lease, name the store that they share: tenure run --store URL",
+        term.lease
+    );
+    let fields = json!({"lease": term.lease.as_str(), "store": {"kind": "sqlite", "location": location}});
+    voice.say("leases_of_this_host", &text, fields);
 }
 
 /// Whether the store that somebody has named counts its terms, and follows no clock.

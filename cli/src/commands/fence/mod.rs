@@ -65,6 +65,7 @@ async fn claim(
 ) -> Result<u8, Failure> {
     let (resource, term) = term_of(arguments, matches)?;
     let place = FencePlace::find(&arguments.place, store)?;
+    leases::tell_if_nobody_named_them(&place, store, &term, voice);
     let claim = async || claim_once(&place, store, &resource, &term).await;
     let claimed = patiently(claim, &resource, wait.unwrap_or_default(), voice).await?;
     let how = match claimed {

@@ -59,6 +59,13 @@ impl FencePlace {
         given.map_or(Self::BesideLeases(leases), Self::Given)
     }
 
+    /// Whether other hosts may have the same marks.
+    pub(crate) fn is_on_a_server(&self) -> bool {
+        !["sqlite:", "file:"]
+            .iter()
+            .any(|file| self.url().starts_with(file))
+    }
+
     /// Whether a look at the marks is over when they are opened: what is told of them then is what was there.
     pub(crate) fn is_looked_at_once(&self) -> bool {
         matches!(self, Self::Given(url) if url.starts_with("file:"))

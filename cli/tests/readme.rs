@@ -7,6 +7,7 @@ use tenure_testkit::{Postgres, Process, block_on, with_postgres_programs};
 
 const README: &str = include_str!("../../README.md");
 const README_OF_THE_COMMAND: &str = include_str!("../README.md");
+const README_OF_POSTGRES: &str = include_str!("../../stores/postgres/README.md");
 
 /// Where both crontabs look for programs if they say nothing: Debian's cron, which knows the fewest folders.
 const PATH_OF_CRON: &str = "/usr/bin:/bin";
@@ -158,4 +159,44 @@ fn script_of_the_readme_settles_a_night_once_and_nothing_writes_that_has_not_ent
         assert!(refused.stderr.contains(refusal), "{refused:?}");
         assert_eq!(ledger(&bank), settled, "{write}");
     }
+}
+
+/// The page of the store, which an operator follows at night: his shell knows neither store nor fence.
+#[test]
+fn row_of_a_guarded_table_is_corrected_by_hand_as_the_readme_of_postgres_says() {
+    let server = block_on(Postgres::shared());
+    let bank = server.uri_of("readme_by_hand");
+    block_on(async {
+        server.execute("CREATE DATABASE readme_by_hand").await.unwrap();
+        let account = "CREATE TABLE account (balance int); INSERT INTO account VALUES (100)";
+        Postgres::execute_at(&bank, account).await.unwrap();
+    });
+    let sandbox = Sandbox::new("readme-by-hand");
+    for set_up in [
+        &["store", "init", "--store", &bank][..],
+        &["fence", "guard", "ledger", "--table", "account", "--fence", &bank],
+    ] {
+        let made = sandbox.tenure(set_up);
+        assert_eq!(made.code, 0, "{made:?}");
+    }
+    let by_hand = block(README_OF_POSTGRES, "sh", "tenure fence claim")
+        .replace("postgres://db1/jobs", &sandbox.store)
+        .replace("postgres://app@db2/bank", &bank);
+    sandbox.script("correct.sql", block(README_OF_POSTGRES, "sql", ":'lease'"));
+    let mut correction = shell(&sandbox, &format!("exec < correct.sql\n{by_hand}"), &bank);
+    correction.env_remove("TENURE_STORE").env_remove("TENURE_FENCE");
+    let corrected = ended(correction);
+    assert_eq!(corrected.code, 0, "{corrected:?}");
+    let balance: i32 = block_on(async {
+        let client = Postgres::client(&bank).await.unwrap();
+        client
+            .query_one("SELECT balance FROM account", &[])
+            .await
+            .unwrap()
+            .get(0)
+    });
+    assert_eq!(balance, 7, "{corrected:?}");
+    // Whoever asks in the morning whether the job ran is not told of this.
+    let history = sandbox.tenure(&["history", "nightly", "--output", "json"]);
+    assert!(!history.stdout.contains("exit_code"), "{history:?}");
 }

@@ -152,11 +152,15 @@
 //! - Renewals run on a thread of Tenure's own, so blocked user code cannot starve them. What you install for
 //!   `tracing` and `metrics` is called there, and must not block: give a log that may wait for its reader a
 //!   thread of its own.
+//! - The feature `metrics` tells a recorder of `metrics` 0.24, and one of another version nothing. Have it
+//!   make histograms: the module `metrics` shows how.
 //! - A fence speaks in its driver's types, which its module hands out, as `tenure::sqlite::rusqlite`:
 //!   `rusqlite` 0.41, `tokio-postgres` 0.7, `mysql_async` 0.37, `mongodb` 3.9 with `bson-3`. SQLite's C
 //!   library is compiled in, and must not be linked twice. With another driver of PostgreSQL or MySQL (sqlx,
 //!   diesel) call `SELECT tenure.enter($1, $2, $3)` or `CALL tenure_enter_1(?, ?, ?)` first in each
-//!   transaction.
+//!   transaction. The connection that you enter on is the driver's: it takes none of the options that are
+//!   Tenure's own (`schema=`, `listen=`), and TLS and passwords as the driver does. `tokio-postgres` reads
+//!   neither `~/.pgpass` nor `PGPASSWORD`.
 //! - `PostgresStore::init` and `MysqlStore::init` do what `tenure store init` does.
 //! - Locks: [`Lock::claim`] comes before the work reads. [`LockManager::owner`] makes owners that never wait
 //!   for themselves. [`LockManager::holder`] says who has a lock, [`Lock::predecessor`] whether the one

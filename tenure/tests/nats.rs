@@ -2,8 +2,13 @@
 use crate::believed::until_lost;
 use std::sync::Arc;
 use std::time::Duration;
+use tenure::contract::{Acquire, Attempt, Incarnation, Note};
 use tenure::nats::NatsStore;
-use tenure::{Authority, Cause, Election, Event, SharedStore, Timing, Ttl, clock_now};
+use tenure::tooling::Standby;
+use tenure::{
+    Authority, Candidate, CandidateId, Cause, Election, Event, Fairness, LeaseName, LockManager,
+    LockTimingOptions, SharedStore, Timing, Ttl, clock_now,
+};
 use tenure_testkit::{Fault, FaultProxy, NatsCluster, NatsOptions, NatsServer, RequestFault};
 
 fn timing() -> Timing {
@@ -161,4 +166,42 @@ async fn an_election_among_the_servers_costs_no_leadership() {
         matches!(leadership.authority(), Authority::Held { .. }),
         "{leadership:?}"
     );
+}
+
+/// Nobody takes a dead waiter's place, which would end its record: each new process sees it for the first
+/// time.
+#[tokio::test]
+async fn whoever_comes_when_a_dead_waiters_ttl_is_over_does_not_wait_for_it() {
+    let server = NatsServer::start(NatsOptions::default()).await.unwrap();
+    let (name, ttl) = (LeaseName::new("a").unwrap(), Ttl::from_secs(20).unwrap());
+    let place = Acquire {
+        name: LeaseName::new("a/candidates/1/dead").unwrap(),
+        candidate: Candidate {
+            id: CandidateId::new("dead").unwrap(),
+            incarnation: Incarnation::from_bits(1),
+        },
+        attempt: Attempt::FIRST,
+        ttl,
+        note: Note::default(),
+    };
+    let dead = connect(&server.url()).await;
+    soon("its place", dead.acquire(&place)).await.unwrap();
+    let waiting = soon("who waits", Standby::list(&dead, &name)).await.unwrap();
+    assert_eq!(waiting.len(), 1, "it may live");
+    tokio::time::sleep(ttl.duration() + Duration::from_secs(2)).await;
+    for _ in 0..2 {
+        let store = connect(&server.url()).await;
+        let waiting = soon("who waits", Standby::list(&store, &name)).await.unwrap();
+        assert_eq!(waiting, [], "it cannot be called to the front");
+        let builder = LockManager::builder(store).fairness(Fairness::Fair);
+        let timing = LockTimingOptions::new(Duration::from_secs(60)).check().unwrap();
+        let manager = builder.timing(timing).build().unwrap();
+        let lock = soon("one look", manager.try_lock("a")).await.unwrap();
+        drop(lock);
+        // Far less than the ttl of the dead.
+        let patience = ttl.duration() / 2;
+        let lock = soon("its turn", manager.try_lock_for("a", patience)).await;
+        drop(lock.unwrap());
+        soon("the end", manager.close()).await;
+    }
 }

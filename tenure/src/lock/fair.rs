@@ -209,7 +209,7 @@ impl Shared {
     /// Whether others wait for a lock.
     pub(super) async fn others_wait(&self, name: &LeaseName) -> Result<bool, StoreError> {
         let time_max = self.timing.lease().request_timeout();
-        let standbys = ranked(&self.store, &queue_of(name), time_max).await?;
+        let standbys = ranked(&self.store, &queue_of(name), time_max, None).await?;
         Ok(standbys.iter().any(|standby| standby.priority.may_lead()))
     }
 
@@ -287,7 +287,7 @@ impl Shared {
     /// Who is before this place.
     async fn ahead(&self, name: &LeaseName, place: &HeldTerm) -> Result<Ahead, StoreError> {
         let time_max = self.timing.lease().request_timeout();
-        let standbys = ranked(&self.store, &queue_of(name), time_max).await?;
+        let standbys = ranked(&self.store, &queue_of(name), time_max, Some(place.name())).await?;
         let is_ours = |lease: &Lease| lease.name == *place.name() && lease.token == place.token();
         let ours = standbys.iter().position(|standby| is_ours(&standby.place));
         Ok(match ours {

@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 use tenure_core::{
     Ask, Asked, CandidateId, Fault, FencingToken, Lease, LeaseName, Listed, NameError, NameFault, Occupancy,
-    Page, Priority, Selection, StoreError,
+    Page, Priority, Selection, StoreError, Timekeeper,
 };
 
 /// What is between the name of a lease and those who wait for it.
@@ -25,11 +25,17 @@ pub(crate) const CANDIDATES: &str = "/candidates/";
 /// How much of a name an error shows.
 const SHOWN_CHARACTERS_MAX: usize = 40;
 
-/// Records of a queue that are read at once.
-const PAGE: u16 = 1_000;
+/// Records of a queue that are read at once: a short ttl leaves each answer little time, and NATS reads each
+/// record by a request.
+const PAGE: u16 = 250;
 
 /// Longest wait for one answer, for somebody who only looks.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How long after its ttl a place is over for those, too, who have seen it for no time at all. It is renewed
+/// three times in a ttl: only a clock that jumps by two thirds of one, and this, makes a live one look so
+/// old.
+const OVERDUE: Duration = Duration::from_secs(1);
 
 /// One who waits for a lease in order: see [`LockManager::turn`](super::LockManager::turn).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,14 +68,15 @@ impl Standby {
         })
     }
 
-    /// Those who wait for a lease in order, the next one first; those who may not lead come last.
+    /// Those who wait for a lease in order, the next one first; those who may not lead come last. Left out is
+    /// whose place has not been renewed for its ttl and a second.
     ///
     /// # Errors
     /// The store cannot be read, has not answered a request within 10 s, or cannot tell of a record who has
     /// it, as a quorum without enough of its members. A record that cannot be understood is left out: nobody
     /// waits by it.
     pub async fn list(store: &SharedStore, name: &LeaseName) -> Result<Vec<Self>, StoreError> {
-        ranked(store, &queue_of(name), ANSWER_TIME_MAX).await
+        ranked(store, &queue_of(name), ANSWER_TIME_MAX, None).await
     }
 
     /// Calls it to the front: its turn is the next, before all with a higher priority, for as long as it
@@ -182,13 +189,17 @@ fn too_long_by(error: NameError, what: &'static str, part: &str) -> NameError {
     }
 }
 
-/// As [`Standby::list`]; a request takes at most `time_max`. Of places that were given back, which are as
-/// many as processes that ever waited, most stores tell nothing.
+/// As [`Standby::list`]; a request takes at most `time_max`. Whose own place is `own` knows by itself whether
+/// it has it. Of places that were given back, which are as many as processes that ever waited, most stores
+/// tell nothing.
 pub(super) async fn ranked(
     store: &SharedStore,
     queue: &str,
     time_max: Duration,
+    own: Option<&LeaseName>,
 ) -> Result<Vec<Standby>, StoreError> {
+    let timekeeper = store.traits().timekeeper;
+    let waits = |place: &Lease| own == Some(&place.name) || !is_overdue(place, timekeeper);
     let mut standbys = Vec::new();
     let mut page = Page {
         selection: Selection::Held,
@@ -199,7 +210,7 @@ pub(super) async fn ranked(
         let found = answer_within(time_max, subject, store.list(&page)).await?;
         for listed in &found.leases {
             match listed {
-                Listed::Lease(place) if place.occupancy() == Occupancy::Held => {
+                Listed::Lease(place) if place.occupancy() == Occupancy::Held && waits(place) => {
                     standbys.extend(Standby::read_in(queue, place));
                 }
                 // Somebody may wait by what the store cannot tell now.
@@ -217,4 +228,12 @@ pub(super) async fn ranked(
     }
     Standby::rank(&mut standbys);
     Ok(standbys)
+}
+
+/// Whether a place was last written so long ago that its process is gone, where the store does not tell of
+/// that: a process that has just started would wait a whole ttl for one that died long ago. As nobody else
+/// ever takes a place, so would every later process. Ages are told by clocks that may be set: if a place
+/// that lives is passed over so, it is until its next renewal, and it loses its turn, not a lock.
+fn is_overdue(place: &Lease, timekeeper: Timekeeper) -> bool {
+    timekeeper == Timekeeper::Observer && place.renewed_ago > place.ttl.duration() + OVERDUE
 }

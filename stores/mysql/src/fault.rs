@@ -175,8 +175,8 @@ fn by_answer(answer: &ServerError) -> (Fault, Certainty, String) {
             ),
         ),
         // Two that met, also (1062) at a row that neither had found, or (1020) a record that changed since
-        // the transaction began to read.
-        1020 | 1062 | 1213 | 3572 => refused(Fault::Busy, told),
+        // the transaction began to read, or (1412) a table that a set-up has mended since.
+        1020 | 1062 | 1213 | 1412 | 3572 => refused(Fault::Busy, told),
         1021 | 1114 => refused(Fault::Full, format!("{told}; free space on the server")),
         1064 | 1306..=1310 => refused(Fault::Unsupported, told),
         1317 | 1969 | 3024 => (

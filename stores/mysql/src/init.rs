@@ -3,6 +3,7 @@
 use crate::SYSTEM;
 use crate::connect::{CONNECT_TIME_MAX, bounded, site};
 use crate::fault::{store_error, timed_out};
+use crate::later::Lacking;
 use crate::procedures::Likeness;
 use crate::schema::{Step, script, steps};
 use crate::store::MysqlStore;
@@ -19,8 +20,11 @@ const SETUP_TIME_MAX: Duration = Duration::from_secs(30);
 impl MysqlStore {
     /// Makes the tables and procedures of leases and fences in the database of `url`, where they are missing,
     /// and replaces procedures that an earlier Tenure has made and that were mended since. Repeatable; tables
-    /// stay, and get the column that came later, and their rules as they are now. For the owner of database
-    /// and procedures: who runs candidates needs less.
+    /// stay, and get the column that came later, and on MySQL their rules as they are now. For the owner of
+    /// database and procedures: who runs candidates needs less.
+    ///
+    /// For new rules MySQL copies the table, and nothing is renewed meanwhile: some seconds for each 100,000
+    /// names that were ever used. Remove those of no use before.
     ///
     /// # Errors
     /// As [`connect`](Self::connect), and [`Fault::Forbidden`](tenure_core::Fault::Forbidden) for who may not
@@ -80,20 +84,45 @@ async fn set_up(url: StoreUrl) -> Result<(), StoreError> {
         let allowed = SETUP_TIME_MAX + CONNECT_TIME_MAX;
         timed_out(Deed::Write, "the set-up", &place, allowed)
     };
-    tokio::time::timeout(SETUP_TIME_MAX, running)
+    let done = tokio::time::timeout(SETUP_TIME_MAX, running)
         .await
-        .map_err(late)?
-        .map_err(|error| {
-            let other = there.iter().filter(|(_, likeness)| *likeness == Likeness::Other);
-            let other: Vec<&str> = other.map(|(procedure, _)| procedure.name.as_str()).collect();
-            match error {
-                Error::Server(answer) if answer.code == SYNTAX && !other.is_empty() => {
-                    cannot_replace(&other, &place)
+        .map_err(late)
+        .and_then(|done| {
+            done.map_err(|error| {
+                let other = there.iter().filter(|(_, likeness)| *likeness == Likeness::Other);
+                let other: Vec<&str> = other.map(|(procedure, _)| procedure.name.as_str()).collect();
+                match error {
+                    Error::Server(answer) if answer.code == SYNTAX && !other.is_empty() => {
+                        cannot_replace(&other, &place)
+                    }
+                    Error::Server(answer) if answer.code == UNKNOWN_COLUMN => in_the_way(&answer, &place),
+                    error => store_error(&error, Deed::Write, "the set-up", &place),
                 }
-                Error::Server(answer) if answer.code == UNKNOWN_COLUMN => in_the_way(&answer, &place),
-                error => store_error(&error, Deed::Write, "the set-up", &place),
-            }
-        })
+            })
+        });
+    done.map_err(|error| match copies(&lacking) {
+        true => while_copying(error),
+        false => error,
+    })
+}
+
+/// Whether what is lacking is mended by a copy of a table.
+fn copies(lacking: &[Lacking]) -> bool {
+    lacking.iter().any(|lacking| matches!(lacking, Lacking::Rule(_)))
+}
+
+/// MySQL adds a rule by copying the table, and by no other algorithm. It goes on when nobody waits for it any
+/// more; and where a transaction that has only read the table is open, it finds that out when it has copied
+/// all.
+fn while_copying(mut error: StoreError) -> StoreError {
+    if matches!(error.fault, Fault::TimedOut | Fault::Busy) {
+        error.message.push_str(
+            "; it puts rules right, for which MySQL copies tenure_leases and tenure_fences, and nothing is renewed or claimed \
+             meanwhile: look for it in SHOW PROCESSLIST, end transactions that use these tables (a dump is one), remove unused \
+             names (`tenure gc`), then run it again",
+        );
+    }
+    error
 }
 
 /// To drop a procedure and make it anew would end every campaign that calls it between: a missing one is a
@@ -126,3 +155,24 @@ const COLUMN_IS_THERE: u16 = 1060;
 
 /// What MySQL answers to `CREATE OR REPLACE PROCEDURE`.
 const SYNTAX: u16 = 1064;
+
+#[cfg(test)]
+mod tests {
+    use super::{copies, while_copying};
+    use crate::later::Lacking;
+    use tenure_core::{Fault, StoreError};
+
+    #[test]
+    fn set_up_that_waits_says_that_it_copies_tables_where_it_does() {
+        assert!(copies(&[Lacking::Column, Lacking::Rule("tenure_leases_name")]));
+        assert!(!copies(&[Lacking::Column]));
+        for (fault, is_said) in [
+            (Fault::TimedOut, true),
+            (Fault::Busy, true),
+            (Fault::Forbidden, false),
+        ] {
+            let told = while_copying(StoreError::unknown(fault, "the set-up"));
+            assert_eq!(told.message.contains("copies tenure_leases"), is_said, "{told}");
+        }
+    }
+}

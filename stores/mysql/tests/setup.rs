@@ -1,8 +1,8 @@
 //! Procedures of other versions of Tenure, or none: what is found out about them, and who replaces what.
 use crate::common::{Scratch, family, renewal, replacing, request, seconds, take};
-use crate::fence::{fenced, ledger, term};
+use crate::fence::{fenced, ledger, term, write};
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Error, TxOpts};
+use mysql_async::{Error, IsolationLevel, TxOpts};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tenure_conformance::wire::bounded;
@@ -281,4 +281,30 @@ async fn tables_without_their_procedures_are_no_good() {
         let finding = found(&store, subject).await;
         assert_eq!(finding.verdict, Verdict::Good, "{finding:?}");
     }
+}
+
+/// As a set-up of a later Tenure does under those who write.
+#[tokio::test]
+async fn transaction_that_began_before_a_set_up_has_mended_the_marks_is_told_to_begin_again() {
+    let (scratch, fence) = fenced().await;
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    let mut client = scratch.client().await;
+    let mut options = TxOpts::default();
+    options
+        .with_consistent_snapshot(true)
+        .with_isolation_level(IsolationLevel::RepeatableRead);
+    let mut transaction = client.start_transaction(options).await.unwrap();
+    scratch
+        .sql("ALTER TABLE tenure_fences FORCE, ALGORITHM=COPY")
+        .await;
+    let entered = fence
+        .enter(&mut transaction, &ledger(), &term("nightly", 5))
+        .await;
+    let Err(FenceError::Store(error)) = entered else {
+        panic!("it sees the marks as they were before: {entered:?}");
+    };
+    let told = (error.fault, error.certainty);
+    assert_eq!(told, (Fault::Busy, Certainty::NotApplied), "{error}");
+    transaction.rollback().await.unwrap();
+    write(&mut client, &fence, &term("nightly", 5)).await.unwrap();
 }

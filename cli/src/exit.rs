@@ -113,10 +113,15 @@ impl Failure {
     }
 
     /// Whether making the same claim again is useless: [`FenceError::ends_a_claim`](tenure::FenceError), by
-    /// the code.
+    /// the code. But for another store at the old address: each try of the command opens the fence anew.
     pub(crate) fn ends_a_claim(&self) -> bool {
+        !self.passes()
+    }
+
+    /// Whether it may pass by itself.
+    pub(crate) fn passes(&self) -> bool {
         let passing = [Code::Unavailable, Code::Full, Code::Internal];
-        !passing.map(Code::number).contains(&self.code)
+        passing.map(Code::number).contains(&self.code)
     }
 
     /// The same, said of a lease.
@@ -202,7 +207,8 @@ mod tests {
             let error = StoreError::not_applied(fault, "fence \"ledger\"");
             let of_the_command = Failure::from(error.clone()).ends_a_claim();
             let of_a_term = FenceError::Store(error).ends_a_claim();
-            assert_eq!(of_the_command, of_a_term, "{fault:?}");
+            let is_opened_anew = fault == Fault::AnotherStore;
+            assert_eq!(of_the_command, of_a_term && !is_opened_anew, "{fault:?}");
         }
     }
 }

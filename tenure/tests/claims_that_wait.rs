@@ -14,10 +14,14 @@ use tenure::{
     Authority, Claimed, Election, Fault, Fence, FenceError, FencingToken, Leadership, LeaseName, Leases,
     ResourceName, SharedStore, Term, Timing, Ttl,
 };
-use tenure_testkit::{Mariadb, Postgres, ReplicaSet};
+use tenure_conformance::strangers::exchange;
+use tenure_testkit::{FaultProxy, Mariadb, Postgres, ReplicaSet};
 
 /// More than any fence has connections for claims, twice.
 const RESOURCES: usize = 13;
+
+/// How long a claim is made again after faults of no word.
+const UNEXPLAINED_TIME_MAX: Duration = Duration::from_secs(30);
 
 fn ledger() -> ResourceName {
     ResourceName::new("ledger").unwrap()
@@ -287,4 +291,65 @@ async fn claim_that_only_a_person_can_help_does_not_wait() {
         panic!("it is no mark: {refused:?}");
     };
     assert_eq!(error.fault, Fault::Unreadable, "{error}");
+}
+
+/// Its server was upgraded, restored or made anew: by this fence no claim ever comes through, and one that is
+/// opened anew claims at once.
+#[tokio::test]
+async fn claim_by_a_fence_of_a_server_that_is_another_now_does_not_wait() {
+    let site = Site::new();
+    let leader = site.election("leader");
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let (ours, another) = (Postgres::shared().await, Postgres::start().await.unwrap());
+    let proxy = FaultProxy::postgres(ours.address()).unwrap();
+    let url_at = |uri: &str| format!("{uri}?schema=claim_of_another");
+    for server in [ours, &another] {
+        PostgresStore::init(&url_at(&server.uri())).await.unwrap();
+    }
+    let url = url_at(&format!("postgres://postgres@{}/postgres", proxy.address()));
+    let fence = PostgresFence::connect(&url, Leases::Elsewhere).await.unwrap();
+    exchange(&proxy, another.address()).await;
+    let refused = soon("the refusal", leadership.claim(&fence, &ledger())).await;
+    let Err(FenceError::Store(error)) = refused else {
+        panic!("it is another server: {refused:?}");
+    };
+    assert_eq!(error.fault, Fault::AnotherStore, "{error}");
+    let anew = PostgresFence::connect(&url, Leases::Elsewhere).await.unwrap();
+    let claimed = soon("the claim", leadership.claim(&anew, &ledger())).await;
+    assert_eq!(claimed, Ok(Claimed::Raised { from: None }));
+}
+
+/// A fence whose table of marks somebody has given a trigger.
+async fn with_a_trigger(schema: &str, body: &str) -> PostgresFence {
+    let server = Postgres::shared().await;
+    let url = format!("{}?schema={schema}", server.uri());
+    PostgresStore::init(&url).await.unwrap();
+    let fence = PostgresFence::connect(&url, Leases::Elsewhere).await.unwrap();
+    let trigger = format!(
+        "CREATE FUNCTION {schema}.strange() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$;
+         CREATE TRIGGER strange BEFORE INSERT OR UPDATE ON {schema}.fences
+             FOR EACH ROW EXECUTE FUNCTION {schema}.strange()"
+    );
+    server.execute(&trigger).await.unwrap();
+    fence
+}
+
+/// It would lead, and keep the work from everybody.
+#[tokio::test]
+async fn claim_that_fails_by_what_the_fence_has_no_word_for_waits_for_a_while_only() {
+    let site = Site::new();
+    let leader = site.election("leader");
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let fence = with_a_trigger("claim_fails", "RAISE EXCEPTION 'not on Sundays';").await;
+    let ledger = &ledger();
+    let claiming = leadership.claim(&fence, ledger);
+    let Ok(refused) = tokio::time::timeout(UNEXPLAINED_TIME_MAX * 3, claiming).await else {
+        panic!("it waits still");
+    };
+    let Err(FenceError::Store(error)) = refused else {
+        panic!("a trigger refuses it: {refused:?}");
+    };
+    assert_eq!(error.fault, Fault::Internal, "{error}");
+    let authority = leadership.authority();
+    assert!(matches!(authority, Authority::Held { .. }), "{authority:?}");
 }

@@ -1,4 +1,4 @@
-use crate::{FencingToken, LeaseName, ResourceName, StoreError};
+use crate::{Fault, FencingToken, LeaseName, ResourceName, StoreError};
 use std::fmt;
 
 /// How a fence knows which tokens cannot have been granted yet.
@@ -96,8 +96,9 @@ impl FenceError {
 
     /// Whether making the same claim again is useless: the fence has refused it, or its store has a fault
     /// that only a person can mend, as far as it tells
-    /// ([`Fault::is_misconfiguration`](crate::Fault::is_misconfiguration)). Anything else passes: an open
-    /// transaction, a fail-over, a disk that is full.
+    /// ([`Fault::is_misconfiguration`](crate::Fault::is_misconfiguration)), or is another than this fence was
+    /// opened for ([`Fault::AnotherStore`](crate::Fault::AnotherStore)): one that is opened anew goes by what
+    /// is there. Anything else may pass: an open transaction, a fail-over, a disk that is full.
     ///
     /// A campaign waits for more ([`Fault::is_final`](crate::Fault::is_final)): a login that is refused for a
     /// moment, a record that its holder puts right. But who claims holds the lease, and keeps everybody else
@@ -106,7 +107,7 @@ impl FenceError {
     pub fn ends_a_claim(&self) -> bool {
         match self {
             Self::Stale { .. } | Self::Unclaimed { .. } | Self::Foreign { .. } | Self::Future { .. } => true,
-            Self::Store(error) => error.fault.is_misconfiguration(),
+            Self::Store(error) => error.fault.is_misconfiguration() || error.fault == Fault::AnotherStore,
         }
     }
 

@@ -140,8 +140,9 @@ impl Leadership {
     /// It claims again until this term is to end, by a wish to step down or by itself, unless that is useless
     /// ([`FenceError::ends_a_claim`]), and logs that: a transaction that a leader has died in keeps the mark
     /// until the server hears of it (on PostgreSQL `idle_in_transaction_session_timeout` bounds that), and a
-    /// fence may be away. `tokio::time::timeout` is the way to wait for less. It waits for the caller's own
-    /// open transaction, too: claim before the first one begins.
+    /// fence may be away. What the fence has no word for (`Fault::Internal`) ends it after 30 s.
+    /// `tokio::time::timeout` is the way to wait for less. It waits for the caller's own open transaction,
+    /// too: claim before the first one begins.
     ///
     /// # Errors
     /// [`FenceError::Stale`]: a later term has claimed it, and this one is over, whatever it believes. Else

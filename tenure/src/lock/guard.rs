@@ -280,8 +280,9 @@ impl Lock {
     ///
     /// It claims again until the lock is to end, unless that is useless ([`FenceError::ends_a_claim`]), and
     /// logs that: a transaction that an earlier holder has left open keeps the mark, or the fence is away.
-    /// `tokio::time::timeout` is the way to wait for less. It waits for the caller's own open transaction,
-    /// too: claim before the first one begins.
+    /// What the fence has no word for (`Fault::Internal`) ends it after 30 s. `tokio::time::timeout` is the
+    /// way to wait for less. It waits for the caller's own open transaction, too: claim before the first one
+    /// begins.
     ///
     /// # Errors
     /// [`FenceError::Stale`]: a later holder has claimed it, and this one's time is over, whatever it

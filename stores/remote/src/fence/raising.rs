@@ -43,7 +43,8 @@ impl Found {
             Ruling::Raise if self.raised => Ok(Claimed::Raised { from: mark }),
             Ruling::Holds if !self.raised => Ok(Claimed::Already),
             Ruling::Raise | Ruling::Holds => Err(FenceError::Store(StoreError::unknown(
-                Fault::Internal,
+                // Only a person mends it: no claim of this set-up is to be waited for.
+                Fault::Unsupported,
                 format!(
                     "{}: the server's decision is not that of this version of Tenure; run `tenure store init`, then claim \
                      again",

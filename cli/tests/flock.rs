@@ -57,6 +57,26 @@ fn the_options_of_flock_end_as_they_do_with_flock() {
     }
 }
 
+/// There 69 says that the store does not answer.
+#[test]
+fn a_command_that_cannot_be_started_ends_as_it_says_and_not_as_the_store() {
+    let sandbox = Sandbox::new("flock-unstarted");
+    let file = sandbox.path("lock-file");
+    let unstarted = "/no/such/command";
+    let folder = sandbox.path("");
+    for (options, command, theirs, ours) in [
+        (&[][..], unstarted, 69, 127),
+        (&[], &folder, 69, 126),
+        (&["--no-such-option"], unstarted, 64, 2),
+    ] {
+        let mut flock = Command::new("flock");
+        flock.args(options).args([&file, command]);
+        assert_eq!(ended(flock).code, theirs, "{options:?} {command}");
+        let ended = sandbox.tenure(&[&["lock"], options, &["a", "--", command]].concat());
+        assert_eq!(ended.code, ours, "{options:?} {command}: {ended:?}");
+    }
+}
+
 #[test]
 fn a_bare_number_is_seconds_for_a_lock_and_in_its_variable() {
     let sandbox = Sandbox::new("flock-seconds");

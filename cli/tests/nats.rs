@@ -130,6 +130,44 @@ fn one_attempt_in_order_is_not_kept_out_by_a_dead_waiter_for_ever() {
     assert_eq!((second.code, second.stdout.as_str()), (0, "mine\n"), "{second:?}");
 }
 
+/// Nobody takes a dead waiter's place, which would end its record: each new process sees it for the first
+/// time.
+#[test]
+fn a_waiter_that_died_long_ago_keeps_no_command_waiting_and_is_not_called() {
+    let server = durable();
+    let sandbox = Sandbox::at("nats-long-dead-waiter", &server.url());
+    let first = sandbox.run(&["--ttl", "60s"], "job", "while [ ! -e go ]; do sleep 0.05; done");
+    sandbox.until_held("job");
+    let ttl = ["--ttl", "8s"];
+    let waiter = sandbox.start(
+        &[
+            &["lock", "--fair", "--candidate", "dead"][..],
+            &ttl,
+            &["job", "--", "true"],
+        ]
+        .concat(),
+    );
+    let place = || sandbox.lease("job/candidates/1/dead");
+    eventually(SOON, "it has a place", || place()["state"] == "held");
+    signal(waiter.pid(), Signal::KILL);
+    eventually(SOON, "its place was not renewed for a ttl and a second", || {
+        place()["renewed_ago_ms"].as_u64() > Some(9_500)
+    });
+    let refused = sandbox.tenure(&["step-down", "job", "--to", "dead"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(
+        refused.stderr.contains("no candidate \"dead\" waits"),
+        "{refused:?}"
+    );
+    assert_eq!(sandbox.lease("job")["state"], "held", "nobody was asked");
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+    assert_eq!(exit_code(&first), 0);
+    for come in ["one", "another"] {
+        let ended = sandbox.tenure(&["lock", "--fair", "-w", "3s", "job", "--", "echo", come]);
+        assert_eq!((ended.code, ended.stdout.trim_end()), (0, come), "{ended:?}");
+    }
+}
+
 /// It was held when it was asked for; a job that has just ended is not run again.
 #[test]
 fn one_attempt_gives_up_when_the_holder_has_shown_that_it_lives() {

@@ -198,7 +198,7 @@ pub(super) async fn undertake(
     // the disk after the job has ended, for nothing. The log is as safe, and the next to open it goes on with
     // it.
     std::mem::forget(store.clone());
-    let board_store = store.clone();
+    let (board_store, turn_store) = (store.clone(), store.clone());
     let history_store = (!arguments.no_history).then(|| store.clone());
     let queue_store = queue.priority().map(|priority| (store.clone(), priority));
     let yields = queue_store.clone().filter(|_| arguments.preempt);
@@ -228,6 +228,7 @@ pub(super) async fn undertake(
         election: &election,
         before: Some(waiting),
         queue: queue.as_ref(),
+        store: turn_store,
         looks,
         observed,
         hooks: Hooks::new(arguments.care.hooks(), voice),

@@ -4,7 +4,9 @@ use super::signs;
 use crate::exit::{Code, Failure};
 use tenure::contract::Ask;
 use tenure::tooling::Standby;
-use tenure::{Election, FencingToken, Leadership, LeaseName, LockError, LockManager, Priority, SharedStore};
+use tenure::{
+    Election, FencingToken, Leadership, LeaseName, LockError, LockManager, Priority, SharedStore, StoreError,
+};
 use tokio::time::sleep;
 
 /// Campaigns when it is this process's turn, and for as long as it is.
@@ -62,10 +64,9 @@ pub(super) async fn is_behind(
     store: &SharedStore,
     election: &Election,
     priority: Priority,
-) -> Result<bool, Failure> {
+) -> Result<bool, StoreError> {
     let (name, ours) = (election.name(), &election.candidate().id);
-    let standbys = Standby::list(store, name).await;
-    let standbys = standbys.map_err(|error| Failure::from(error).of_lease(name.as_str()))?;
+    let standbys = Standby::list(store, name).await?;
     let is_before = |first: &Standby| first.priority.may_lead() && first.candidate() != ours;
     Ok(!priority.may_lead() || standbys.first().is_some_and(is_before))
 }

@@ -21,6 +21,10 @@ pub(super) struct Story {
     obstacle: Option<Obstacle>,
     /// What stands between this candidate and its place in the queue.
     of_queue: Option<Obstacle>,
+    /// Whether it has that place.
+    in_queue: bool,
+    /// Why the last look at the queue has failed, of those that were told.
+    unread: Option<StoreError>,
     told: bool,
     /// Whether the store has answered once.
     is_open: bool,
@@ -29,6 +33,19 @@ pub(super) struct Story {
 impl Story {
     pub(super) fn obstacle(&self) -> Option<&Obstacle> {
         self.of_queue.as_ref().or(self.obstacle.as_ref())
+    }
+
+    /// Leaves out what it may have seen long ago: all but a store that fails.
+    pub(super) fn take_what_may_be_old(&mut self) -> Option<Obstacle> {
+        match self.obstacle() {
+            None | Some(Obstacle::Store(_)) => None,
+            Some(_) => self.of_queue.take().or(self.obstacle.take()),
+        }
+    }
+
+    /// Why it does not know who is before it in the queue, if that was told.
+    pub(super) fn unread(&self) -> Option<&StoreError> {
+        self.unread.as_ref()
     }
 
     /// The store has answered: nothing is known of the lease yet.
@@ -73,6 +90,17 @@ impl Story {
     /// As [`take_in`](Self::take_in), of the lease by which it waits in the queue.
     pub(super) fn take_in_of_queue(&mut self, event: Event, voice: Voice) {
         self.of_queue = match event {
+            // It has its place: what has failed is a look at who is before it, told once for each kind.
+            Event::AttemptFailed {
+                name,
+                error,
+                retry_in,
+            } if self.in_queue => {
+                self.told = true;
+                say_failed(&name, &error, retry_in, voice, Hearers::of(&error));
+                self.unread = Some(error);
+                return;
+            }
             Event::AttemptFailed {
                 name,
                 error,
@@ -87,7 +115,15 @@ impl Story {
             Event::RenewalFailed { error, .. } => Some(Obstacle::Store(error)),
             // Another process of this candidate's id has its place.
             Event::Standby { .. } => Some(Obstacle::Queue),
-            Event::Acquired { .. } | Event::Renewed { .. } => None,
+            Event::Acquired { .. } => {
+                self.in_queue = true;
+                None
+            }
+            Event::Renewed { .. } => None,
+            Event::Ended { .. } => {
+                self.in_queue = false;
+                return;
+            }
             _ => return,
         };
     }

@@ -77,6 +77,8 @@ pub(super) struct Turn<'a> {
     pub(super) before: Option<Waiting>,
     /// Where this process waits for its turn, if there is an order.
     pub(super) queue: Option<&'a LockManager>,
+    /// Where it looks what is so, when it has waited in vain.
+    pub(super) store: SharedStore,
     /// Where it looks who waits before it, and by which priority, if there is an order.
     pub(super) looks: Option<(SharedStore, Priority)>,
     /// Where it looks first whether those before it live, if the store does not tell one attempt.

@@ -41,14 +41,17 @@ impl Turn<'_> {
         let (election, queue, looks) = (self.election, self.queue, self.looks.clone());
         let observed = self.observed.clone();
         let mut campaign = pin!(campaign(election, queue, looks.as_ref(), observed.as_ref()));
-        let mut is_behind = pin!(is_behind(election, looks.as_ref()));
+        let store = self.store.clone();
+        let mut look = pin!(what_stands_before(election, &store, looks.as_ref()));
         let timing = election.timing();
         let mut deadline = match self.patience {
             Patience::Limited(wait) => began.checked_add(wait),
             Patience::Endless | Patience::OneAttempt => None,
         };
-        // The time is over, and the first attempt is not: it is made however short the time was.
+        // The time is over. What it was waiting for may have been seen long ago, and the store be dead by
+        // now: it looks. And the first attempt is made however short the time was.
         let (mut is_overdue, mut has_looked) = (false, false);
+        let mut last_seen = None;
         let mut has_events = true;
         let mut of_queue = queue.map(LockManager::events);
         loop {
@@ -86,23 +89,28 @@ impl Turn<'_> {
                 },
                 event = heard(&mut of_queue) => story.take_in_of_queue(event, self.voice),
                 () = tokio::time::sleep_until(deadline.unwrap_or(began)), if deadline.is_some() => {
-                    if story.obstacle().is_none() && !is_overdue {
+                    let fails = matches!(story.obstacle(), Some(Obstacle::Store(_)));
+                    if !fails && !is_overdue {
                         is_overdue = true;
+                        last_seen = story.take_what_may_be_old();
                         deadline = Some(Instant::now() + timing.request_timeout() * ATTEMPT_REQUESTS);
                         continue;
                     }
-                    // A store that was asked who is ahead has answered: somebody has come in between since.
-                    let untold = match has_looked {
-                        true => Obstacle::Queue,
-                        false => Obstacle::Store(silent(election.name())),
+                    let untold = match (has_looked, story.unread()) {
+                        // A store that was asked who is ahead has answered: somebody has come in between.
+                        (true, _) => Obstacle::Queue,
+                        (false, Some(unread)) => Obstacle::Store(unread.clone()),
+                        (false, None) => Obstacle::Store(match last_seen {
+                            Some(_) => silent_by_now(election.name()),
+                            None => silent(election.name()),
+                        }),
                     };
                     return self.give_up(story.obstacle().unwrap_or(&untold), Some(began.elapsed()));
                 }
-                // Nothing else tells of whom it waits for in a queue.
-                behind = &mut is_behind, if is_overdue && !has_looked => {
+                found = &mut look, if is_overdue && !has_looked => {
                     has_looked = true;
-                    if behind? {
-                        return self.give_up(&Obstacle::Queue, Some(began.elapsed()));
+                    if let Some(obstacle) = found.or(last_seen.take()) {
+                        return self.give_up(&obstacle, Some(began.elapsed()));
                     }
                 }
                 signal = self.signals.end_of_waiting() => {
@@ -180,11 +188,27 @@ async fn campaign(
         .map_err(|error| Failure::from(error).of_lease(name.as_str()))
 }
 
-/// Whether another is before it, if there is an order.
-async fn is_behind(election: &Election, looks: Option<&(SharedStore, Priority)>) -> Result<bool, Failure> {
-    match looks {
-        Some((store, priority)) => order::is_behind(store, election, *priority).await,
-        None => Ok(false),
+/// What stands between this candidate and the lease at this moment, as the store tells.
+async fn what_stands_before(
+    election: &Election,
+    store: &SharedStore,
+    looks: Option<&(SharedStore, Priority)>,
+) -> Option<Obstacle> {
+    // Nothing else tells of whom it waits for in a queue.
+    if let Some((store, priority)) = looks {
+        match order::is_behind(store, election, *priority).await {
+            Ok(true) => return Some(Obstacle::Queue),
+            Ok(false) => {}
+            Err(error) => return Some(Obstacle::Store(error)),
+        }
+    }
+    match store.get(election.name()).await {
+        Ok(Some(lease)) if lease.occupancy() == Occupancy::Held => {
+            let is_another = lease.holder != *election.candidate();
+            is_another.then(|| Obstacle::Held(Box::new(lease)))
+        }
+        Ok(_) => None,
+        Err(error) => Some(Obstacle::Store(error)),
     }
 }
 
@@ -203,6 +227,12 @@ async fn heard(events: &mut Option<broadcast::Receiver<Event>>) -> Event {
 /// What has answered nothing, neither an error.
 pub(super) fn silent(name: &LeaseName) -> StoreError {
     let message = format!("lease \"{name}\": the store has not answered yet; is it reachable?");
+    StoreError::not_applied(Fault::TimedOut, message)
+}
+
+/// What has answered, and does no longer.
+fn silent_by_now(name: &LeaseName) -> StoreError {
+    let message = format!("lease \"{name}\": the store does not answer any more; is it reachable?");
     StoreError::not_applied(Fault::TimedOut, message)
 }
 

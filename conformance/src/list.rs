@@ -151,6 +151,7 @@ macro_rules! for_each_case {
                 hostile_names_come_back_as_they_were
                 hostile_candidate_ids_come_back_as_they_were
                 hostile_notes_come_back_as_they_were
+                note_of_another_hand_that_is_too_long_ends_nobodys_term
                 longest_texts_fit
                 names_that_look_alike_are_different_leases
                 extreme_numbers_come_back_as_they_were

@@ -16,7 +16,8 @@ pub enum Hooked<T> {
 /// How a record is damaged, or replaced by something that Tenure did not write.
 ///
 /// Each is applied to an existing record, in place, by the storage's own means and behind the store's back.
-/// All but [`LastToken`](Self::LastToken) make the record one that cannot be understood.
+/// All but [`LastToken`](Self::LastToken) and [`LongNote`](Self::LongNote) make the record one that cannot be
+/// understood.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Corruption {
     /// The token is −7.
@@ -58,6 +59,9 @@ pub enum Corruption {
     /// The record stays valid but its token is [`FencingToken::MAX`](tenure_core::FencingToken::MAX), the
     /// last one: there is no successor.
     LastToken,
+    /// The record stays valid but its note is [`long_note`](Self::long_note), longer than any of Tenure's
+    /// own.
+    LongNote,
 }
 
 impl Corruption {
@@ -65,6 +69,12 @@ impl Corruption {
     pub const BEYOND_THE_LAST: i64 = 253_402_300_800_000;
     /// The end of the year 9999, in milliseconds since 1970.
     pub const FAR_OFF_MS: i64 = 253_402_300_799_999;
+
+    /// A note of 12,000 bytes, in characters of three.
+    #[must_use]
+    pub fn long_note() -> String {
+        "€".repeat(4_000)
+    }
 }
 
 /// What a store author supplies: two clients of one storage, and the ways beneath them.

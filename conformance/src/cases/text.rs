@@ -1,7 +1,7 @@
 //! Names, candidate ids and notes are text: whatever they look like, they come back as they were.
 
-use crate::{Contender, Fixture};
-use tenure_core::{Attempt, Incarnation, LeaseName};
+use crate::{Contender, Corruption, Fixture};
+use tenure_core::{Asked, Attempt, Incarnation, LeaseName, Listed, Note, Renewed};
 
 /// Texts that mean something to some store, some query language or some shell.
 const HOSTILE: &[&str] = &[
@@ -79,6 +79,44 @@ pub async fn hostile_notes_come_back_as_they_were(fixture: &Fixture) {
         let contender = fixture.contender("ada", &fixture.name()).noting(text);
         assert_round_trip(fixture, &contender).await;
     }
+}
+
+/// A note that somebody has written by hand, longer than Tenure's own, comes back as far as it fits, and its
+/// lease is like any other.
+pub async fn note_of_another_hand_that_is_too_long_ends_nobodys_term(fixture: &Fixture) {
+    let ada = fixture.contender("ada", &fixture.name());
+    let beside = fixture.contender("ada", &fixture.name());
+    let bob = fixture.contender("bob", &ada.name);
+    let (grant, other) = (
+        fixture.first().take(&ada).await,
+        fixture.first().take(&beside).await,
+    );
+    if !fixture.corrupt(&ada.name, Corruption::LongNote).await {
+        return; // The storage makes it impossible; that nothing changed was checked.
+    }
+    let shown = Note::beginning_of(&Corruption::long_note());
+    assert_eq!(fixture.second().lease(&ada.name).await.note, shown);
+    let listed = fixture.second().list(ada.name.as_str(), 10).await;
+    let [Listed::Lease(lease)] = &listed[..] else {
+        panic!("it is listed as a lease: {listed:?}");
+    };
+    assert_eq!(lease.note, shown);
+    assert_eq!(fixture.second().be_refused(&bob).await.note, shown);
+    fixture.first().extend(&ada.renew(grant.token)).await;
+    let beat = [ada.renew(grant.token), beside.renew(other.token)];
+    for renewed in fixture.first().store().renew(&beat).await {
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    }
+    let asked = fixture.second().ask(&ada.name, grant.token).await;
+    assert_eq!(asked, Asked::Noted);
+    fixture.first().vacate(&ada.release(grant.token)).await;
+    let next = fixture.first().take(&bob).await;
+    assert!(next.token > grant.token, "the token fell: {next:?}");
+    // Under who has its own record in mind.
+    fixture.corrupt(&ada.name, Corruption::LongNote).await;
+    fixture.first().vacate(&bob.release(next.token)).await;
+    let last = fixture.second().take(&ada.at_attempt(2)).await;
+    assert!(last.token > next.token, "the token fell: {last:?}");
 }
 
 /// The longest texts fit: a name of 255 bytes, an id of 253, a note of 1,024, in characters of any width.

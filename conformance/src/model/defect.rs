@@ -253,6 +253,8 @@ defects! {
     NotesAreCut => longest_texts_fit,
     /// Notes end at a NUL.
     NotesEndAtNul => hostile_notes_come_back_as_they_were,
+    /// A record whose note is longer than Tenure's own cannot be understood.
+    LongNoteIsUnreadable => note_of_another_hand_that_is_too_long_ends_nobodys_term,
     /// Leases are listed without regard to case.
     ListFoldsCase => leases_are_listed_in_the_order_of_their_bytes,
     /// Leases are listed in the order of UTF-16.

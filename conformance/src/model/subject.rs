@@ -2,7 +2,7 @@ use super::records::Slot;
 use super::{ModelClock, ModelStore};
 use crate::{Corruption, Hooked, Subject};
 use std::sync::Arc;
-use tenure_core::{Answer, FencingToken, LeaseName, LeasePurge, LeaseStore};
+use tenure_core::{Answer, FencingToken, LeaseName, LeasePurge, LeaseStore, Note};
 
 /// The sound model as a subject of the suite, and the example of how one is written.
 pub struct ModelSubject {
@@ -81,6 +81,11 @@ fn damaged(slot: &Slot, corruption: Corruption) -> Slot {
         (Slot::Own(record), Corruption::LastToken) => {
             let mut record = record.clone();
             record.token = FencingToken::MAX;
+            Slot::Own(record)
+        }
+        (Slot::Own(record), Corruption::LongNote) => {
+            let mut record = record.clone();
+            record.note = Note::beginning_of(&Corruption::long_note());
             Slot::Own(record)
         }
         (Slot::Own(record), Corruption::ExpiryFarOff) => {

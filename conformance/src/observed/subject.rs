@@ -4,7 +4,7 @@ use super::store::{RevisionKind, SwapModel, TokenFloor};
 use crate::model::ModelClock;
 use crate::{Corruption, Hooked, Subject};
 use std::sync::Arc;
-use tenure_core::{Answer, FencingToken, LeaseName, LeasePurge, LeaseStore, ObservedStore};
+use tenure_core::{Answer, FencingToken, LeaseName, LeasePurge, LeaseStore, Note, ObservedStore};
 
 /// The adaptor over a store in memory, as a subject of the suite: the first client's clock is too slow, the
 /// second's too fast, as far as the adaptor allows.
@@ -102,6 +102,11 @@ impl Subject for ObservedSubject {
                 (SwapSlot::Own(version), Corruption::LastToken) => {
                     let mut entry = version.entry;
                     entry.token = FencingToken::MAX;
+                    drop(records.write(name, &entry));
+                }
+                (SwapSlot::Own(version), Corruption::LongNote) => {
+                    let mut entry = version.entry;
+                    entry.note = Note::beginning_of(&Corruption::long_note());
                     drop(records.write(name, &entry));
                 }
                 (slot, _) => {

@@ -114,7 +114,7 @@ impl Fields<'_> {
             },
             attempt: self.attempt("attempt")?,
             ttl: Ttl::from_millis(self.number("ttlMs")?).map_err(|error| wrong("ttlMs", error))?,
-            note: Note::new(self.text("note")?).map_err(|error| wrong("note", error))?,
+            note: Note::beginning_of(self.text("note")?),
             acquired_at_ms: self.number("acquiredAt")?,
         })
     }

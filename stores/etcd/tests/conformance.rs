@@ -29,6 +29,8 @@ pub async fn on(etcd: &'static Etcd) -> Fixture {
 }
 
 const REVISION: &str = "the token is the revision of the record's key, which nobody can write";
+const REVISION_BY_HAND: &str =
+    "whatever is written to the record by hand is another revision, and so another term";
 const SESSION: &str = "the expiry is the session's, which nobody can write";
 
 /// What a record becomes.
@@ -53,6 +55,7 @@ fn damaged(mut record: Value, corruption: Corruption) -> Result<String, &'static
         Corruption::AttemptIsText => set("attempt", json!("first")),
         Corruption::ZeroTtl => set("ttlMs", json!(0)),
         Corruption::TtlIsText => set("ttlMs", json!("long")),
+        Corruption::LongNote => return Err(REVISION_BY_HAND),
         Corruption::Alien => return Ok("green".to_owned()),
     }
     Ok(record.to_string())

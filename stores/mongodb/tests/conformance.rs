@@ -99,6 +99,7 @@ impl Subject for MongoSubject {
             Corruption::ZeroTtl => set("ttlMs", Bson::Int64(0)),
             Corruption::TtlIsText => set("ttlMs", "long".into()),
             Corruption::Alien => doc! { "_id": name.as_str(), "colour": "green" },
+            Corruption::LongNote => set("note", Corruption::long_note().into()),
             Corruption::LastToken => set("generation", Bson::Int64(FencingToken::MAX.signed())),
         };
         Box::pin(async move {

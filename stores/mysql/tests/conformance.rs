@@ -11,8 +11,8 @@ use tenure_testkit::Mariadb;
 use tokio::sync::{Mutex, OnceCell};
 
 /// The errors that say that a value does not fit its column, or the table's constraints: of its absence, its
-/// range, its text, and a check, of MariaDB and of MySQL.
-const UNFIT: [u16; 5] = [1048, 1264, 1366, 4025, 3819];
+/// range, its text, its length, and a check, of MariaDB and of MySQL.
+const UNFIT: [u16; 6] = [1048, 1264, 1366, 1406, 4025, 3819];
 
 struct MysqlSubject {
     store: Arc<MysqlStore>,
@@ -75,6 +75,7 @@ impl Subject for MysqlSubject {
                 Hooked::Unsupported("a text column makes a valid text of every number")
             });
         }
+        let long_note = format!("note = '{}'", Corruption::long_note());
         let assignment = match corruption {
             Corruption::NegativeToken => "token = -7",
             Corruption::ZeroToken => "token = 0",
@@ -94,8 +95,10 @@ impl Subject for MysqlSubject {
             Corruption::ZeroTtl => "ttl_ms = 0",
             Corruption::TtlIsText => "ttl_ms = 'long'",
             Corruption::Alien => "owner = NULL, token = NULL, incarnation = NULL, expires_us = NULL",
+            Corruption::LongNote => &long_note,
             Corruption::LastToken => "token = 253402300799999",
-        };
+        }
+        .to_owned();
         Box::pin(async move {
             let statement = format!("UPDATE tenure_leases SET {assignment} WHERE name = ?");
             match self.change(&statement, name).await {

@@ -116,6 +116,6 @@ fn entry(fields: &Map<String, Value>) -> Result<Entry, Wrong> {
         renewals: number("renewals", "count of renewals")?,
         released: flag("released")?,
         asked_to_step_down: flag("stepDownAsked")?,
-        note: Note::new(text("note", "note")?).map_err(|_| wrong("note", "note of at most 1,024 bytes"))?,
+        note: Note::beginning_of(text("note", "note")?),
     })
 }

@@ -73,6 +73,7 @@ impl Subject for NatsSubject {
                 Corruption::ZeroTtl => ("ttlMs", json!(0)),
                 Corruption::TtlIsText => ("ttlMs", json!("long")),
                 Corruption::Alien => ("", json!({ "colour": "green" })),
+                Corruption::LongNote => ("note", json!(Corruption::long_note())),
                 Corruption::LastToken => ("generation", json!(FencingToken::MAX.number())),
             };
             if field.is_empty() {

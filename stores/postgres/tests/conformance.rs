@@ -72,6 +72,7 @@ impl Subject for PostgresSubject {
                 Hooked::Unsupported("a text column makes a valid text of every number")
             });
         }
+        let long_note = format!("note = '{}'", Corruption::long_note());
         let assignment = match corruption {
             Corruption::NegativeToken => "token = -7",
             Corruption::ZeroToken => "token = 0",
@@ -91,10 +92,12 @@ impl Subject for PostgresSubject {
             Corruption::ZeroTtl => "ttl_ms = 0",
             Corruption::TtlIsText => "ttl_ms = 'long'",
             Corruption::Alien => "owner = NULL, token = NULL, incarnation = NULL, expires_at = NULL",
+            Corruption::LongNote => &long_note,
             Corruption::LastToken => "token = 253402300799999",
-        };
+        }
+        .to_owned();
         Box::pin(async move {
-            match self.change(name, assignment).await {
+            match self.change(name, &assignment).await {
                 Ok(1) => Hooked::Done(()),
                 Ok(changed) => panic!("{changed} records changed; the record to damage exists"),
                 // The refusal of such a value, and not of the statement or of who sends it.

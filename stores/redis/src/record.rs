@@ -222,7 +222,7 @@ impl Record<'_> {
             held_for: between(acquired, self.now_ms),
             renewed_ago: between(renewed.unwrap_or(acquired), self.now_ms),
             asked_to_step_down: self.optional("stepDownAskedAt", Self::date)?.is_some(),
-            note: Note::new(self.text("note")?).map_err(|error| wrong("note", error))?,
+            note: Note::beginning_of(self.text("note")?),
         })
     }
 

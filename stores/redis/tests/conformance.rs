@@ -128,6 +128,7 @@ impl Subject for RedisSubject {
             Corruption::ZeroTtl => set("ttlMs", "0"),
             Corruption::TtlIsText => set("ttlMs", "long"),
             Corruption::Alien => redis::cmd("SET").arg(&key).arg("green").to_owned(),
+            Corruption::LongNote => set("note", &Corruption::long_note()),
             Corruption::LastToken => set("generation", &FencingToken::MAX.to_string()),
         };
         Box::pin(async move {

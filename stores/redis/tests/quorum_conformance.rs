@@ -165,6 +165,7 @@ impl Subject for QuorumSubject {
             Corruption::ZeroTtl => set("ttlMs", "0"),
             Corruption::TtlIsText => set("ttlMs", "long"),
             Corruption::Alien => redis::cmd("SET").arg(&key).arg("green").to_owned(),
+            Corruption::LongNote => set("note", &Corruption::long_note()),
             Corruption::LastToken => set("generation", &FencingToken::MAX.to_string()),
         };
         Box::pin(async move {

@@ -108,7 +108,7 @@ impl Record {
                 WISH_STEP_DOWN => Wish::StepDown,
                 other => return Err(wrong("wish", other, "is neither \"nothing\" nor \"step-down\"")),
             },
-            note: Note::new(note).map_err(|error| RecordFault(error.to_string()))?,
+            note: Note::beginning_of(note),
             version: integer("version", column(14))?,
         };
         record.check_order()

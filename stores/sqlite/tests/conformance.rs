@@ -73,6 +73,7 @@ impl Subject for SqliteSubject {
     }
 
     fn corrupt<'a>(&'a self, name: &'a LeaseName, corruption: Corruption) -> Answer<'a, Hooked<()>> {
+        let long_note = format!("note = '{}'", Corruption::long_note());
         let damage = match corruption {
             Corruption::NegativeToken => "token = -7",
             Corruption::ZeroToken => "token = 0",
@@ -96,8 +97,10 @@ impl Subject for SqliteSubject {
                  boot_id = NULL, acquired_ns = NULL, renewed_ns = NULL, expires_ns = NULL, released = NULL, \
                  wish = NULL, note = NULL, version = NULL"
             }
+            Corruption::LongNote => &long_note,
             Corruption::LastToken => "token = 253402300799999",
-        };
+        }
+        .to_owned();
         Box::pin(async move {
             self.scratch.sql(LOOSE);
             let changed = self

@@ -21,6 +21,7 @@ pub struct FlawedSubject {
     sound: ModelSubject,
     first: Arc<FlawedStore>,
     second: Arc<FlawedStore>,
+    defect: Defect,
 }
 
 impl FlawedSubject {
@@ -34,6 +35,7 @@ impl FlawedSubject {
             sound: ModelSubject::over(storage),
             first: Arc::new(first),
             second: Arc::new(second),
+            defect,
         }
     }
 }
@@ -56,7 +58,12 @@ impl Subject for FlawedSubject {
     }
 
     fn corrupt<'a>(&'a self, name: &'a LeaseName, corruption: Corruption) -> Answer<'a, Hooked<()>> {
-        self.sound.corrupt(name, corruption)
+        match (self.defect, corruption) {
+            (Defect::LongNoteIsUnreadable, Corruption::LongNote) => {
+                self.sound.corrupt(name, Corruption::Alien)
+            }
+            _ => self.sound.corrupt(name, corruption),
+        }
     }
 
     fn stray<'a>(&'a self, key: &'a str) -> Answer<'a, Hooked<()>> {

@@ -157,7 +157,7 @@ impl Fields<'_> {
             held_for: between(acquired, self.now),
             renewed_ago: between(renewed.unwrap_or(acquired), self.now),
             asked_to_step_down: asked,
-            note: Note::new(self.text("note")?).map_err(|error| wrong("note", error))?,
+            note: Note::beginning_of(self.text("note")?),
         };
         Ok(Record {
             lease,

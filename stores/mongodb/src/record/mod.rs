@@ -51,15 +51,17 @@ impl Shown {
         Ok(Self { record, document })
     }
 
-    /// Whether others have put no field of their own into it.
+    /// Whether others have put no field of their own into it, nor a longer note than any of ours.
     pub(crate) fn is_ours_alone(&self) -> bool {
-        self.document.iter().all(|(key, value)| {
-            let parts = match value {
-                Bson::Document(part) => part.keys().all(|key| PARTS.contains(&key.as_str())),
-                _ => true,
-            };
-            parts && (key == "_id" || key == "purgeAt" || FIELDS.contains(&key.as_str()))
-        })
+        let note = self.document.get_str("note");
+        note.is_ok_and(|note| note == self.record.lease.note.as_str())
+            && self.document.iter().all(|(key, value)| {
+                let parts = match value {
+                    Bson::Document(part) => part.keys().all(|key| PARTS.contains(&key.as_str())),
+                    _ => true,
+                };
+                parts && (key == "_id" || key == "purgeAt" || FIELDS.contains(&key.as_str()))
+            })
     }
 }
 

@@ -22,9 +22,6 @@ const INCARNATION_BYTES: i32 = 32;
 /// Longest candidate id, in bytes; the same limit as `CandidateId`'s.
 const OWNER_BYTES_MAX: i32 = 253;
 
-/// Longest note, in bytes; the same limit as `Note`'s.
-const NOTE_BYTES_MAX: i32 = 1024;
-
 /// Of these letters names are mostly made, and whatever is made of them is one, unless it is all dots.
 const PLAIN: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:@";
 
@@ -100,7 +97,6 @@ fn fits_beside(names: &[Bson]) -> Bson {
         { "$lte": [{ "$max": ["$released.generation", "$stepDownAsked.generation", "$previous.generation", 1_i64] }, token_max()] },
         { "$in": [{ "$ifNull": ["$previous.end", "expired"] }, { "$literal": ["released", "expired"] }] },
         { "$lte": [{ "$max": [{ "$strLenBytes": "$owner" }, { "$strLenBytes": previous_owner() }] }, OWNER_BYTES_MAX] },
-        { "$lte": [{ "$strLenBytes": "$note" }, NOTE_BYTES_MAX] },
         are_names(names),
     ] })
 }

@@ -87,17 +87,19 @@ local function seldom()
     return redis.call('HGET', key, field)
   end
 
+  -- As much of a longer text as so many bytes hold, and no part of a character, which has four bytes at most.
+  local function beginning(text, longest)
+    local last = longest
+    while last > longest - 3 and string.find(string.sub(text, last + 1, last + 1), '[\128-\191]') do last = last - 1 end
+    return string.sub(text, 1, last)
+  end
+
   -- A record as far as its reader needs it to say what is wrong: with a field of many megabytes, each answer would take longer than
   -- any term has.
   local LONGEST_TOLD = 4096
   local function shortened(r)
     for place = 1, #r do
-      if r[place] and #r[place] > LONGEST_TOLD then
-        local last = LONGEST_TOLD
-        -- Not within a character, which has four bytes at most.
-        while last > LONGEST_TOLD - 3 and string.find(string.sub(r[place], last + 1, last + 1), '[\128-\191]') do last = last - 1 end
-        r[place] = string.sub(r[place], 1, last)
-      end
+      if r[place] and #r[place] > LONGEST_TOLD then r[place] = beginning(r[place], LONGEST_TOLD) end
     end
     return r
   end
@@ -108,7 +110,7 @@ local function seldom()
 
   made = {
     text_of = text_of, less = less, fits = fits, is_utf8 = is_utf8, is_name = is_name, keep = keep, one_more = one_more,
-    still_rules = still_rules, shortened = shortened, highest_removed = highest_removed,
+    still_rules = still_rules, beginning = beginning, shortened = shortened, highest_removed = highest_removed,
   }
   return made
 end
@@ -126,6 +128,11 @@ local function read(key, mine)
   local created, acquired, expires, note = r.createdAt, r.acquiredAt, r.expiresAt, r.note
   local renewed, released, asked = r.lastRenewedAt, r.releasedAt, r.stepDownAskedAt
   local by, before, ended, at = r.previousOwner, r.previousGeneration, r.previousEnd, r.previousAt
+  -- Somebody else's may be of any length, and decides nothing.
+  if note and #note > 1024 then
+    note = seldom().beginning(note, 1024)
+    r.note = note
+  end
   if owner and incarnation and generation and attempt and terms and ttl and created and acquired and expires and note
     -- Digits, and nothing else: one search for all costs less than one for each.
     and string.find(generation .. attempt .. terms .. ttl .. created .. acquired .. expires .. (renewed or '') .. (released or '')
@@ -144,7 +151,7 @@ local function read(key, mine)
     -- What most names are like: nothing can be wrong with them.
     and (#owner <= 253 and (string.find(owner, PLAIN) or string.find(owner, WITH_SLASHES) and not string.find(owner, '/[/.]'))
       or seldom().is_name(owner, 253))
-    and (note == '' or #note <= 1024 and (not string.find(note, '[\128-\255]') or seldom().is_utf8(note)))
+    and (note == '' or not string.find(note, '[\128-\255]') or seldom().is_utf8(note))
     and (not r.unconfirmed or r.unconfirmed == 'first' or r.unconfirmed == 'later')
     -- The term before: all of it, or nothing.
     and (not (ended or by or before or at)

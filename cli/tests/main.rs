@@ -22,6 +22,8 @@ mod fence_counting;
 #[cfg(feature = "etcd")]
 mod fence_elsewhere;
 mod fence_files;
+#[cfg(all(feature = "mysql", feature = "postgres"))]
+mod fence_looks;
 mod fence_many;
 mod fence_refusals;
 mod flock;

@@ -190,6 +190,6 @@ pub const METRICS: &[Metric] = &[
         REFUSALS_NOTED,
         MetricKind::Gauge,
         &["lease"],
-        "Writes that the fences of the lease have ever refused, in any process, as their marks tell: those at the `TENURE_FENCE` of the environment of `tenure run`, or else beside the lease. Where it may not read them, nothing is told. What the database itself refuses, in `tenure.enter` that `psql` calls or by a guarded table, no mark tells. A `tenure run` that leads looks every 15 s, or at longer intervals where that takes long, at the marks of all leases: beyond 100,000 marks, or 5 s, it is not told, which is logged.",
+        "Writes that the fences of the lease have ever refused, in any process, as their marks tell: those at the `TENURE_FENCE` of the environment of `tenure run`, or else beside the lease. Where it may not read them, nothing is told. What the database itself refuses, in `tenure.enter` that `psql` calls or by a guarded table, no mark tells. A `tenure run` that leads looks every 15 s, or at longer intervals where that takes long, at the marks of all leases: beyond 100,000 marks, or 5 s, it is not told, which is logged. What `TENURE_FENCE` names is opened for each look and closed after it; on a server that is a login, each minute. Where that is refused, it is logged once and tried again after 15 min, then after pauses that double to a day.",
     ),
 ];

@@ -66,9 +66,15 @@ impl FencePlace {
             .any(|file| self.url().starts_with(file))
     }
 
-    /// Whether a look at the marks is over when they are opened: what is told of them then is what was there.
-    pub(crate) fn is_looked_at_once(&self) -> bool {
-        matches!(self, Self::Given(url) if url.starts_with("file:"))
+    /// Whether the marks are with the data, where a process that stays is in others' way: the last who closes
+    /// an SQLite file moves its log into it, and a database with sessions is neither copied nor renamed.
+    pub(crate) fn is_beside_data(&self) -> bool {
+        matches!(self, Self::Given(_))
+    }
+
+    /// Whether they are in a file.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self, Self::Given(url) if url.starts_with("file:") || url.starts_with("sqlite:"))
     }
 
     /// Opens the fence of [these leases](Self::leases); `None` where there are no marks and none are to be

@@ -319,19 +319,34 @@ async fn claim_by_a_fence_of_a_server_that_is_another_now_does_not_wait() {
     assert_eq!(claimed, Ok(Claimed::Raised { from: None }));
 }
 
-/// A fence whose table of marks somebody has given a trigger.
-async fn with_a_trigger(schema: &str, body: &str) -> PostgresFence {
+/// A fence whose set-up somebody has changed.
+async fn changed(schema: &str, statements: &str) -> PostgresFence {
     let server = Postgres::shared().await;
     let url = format!("{}?schema={schema}", server.uri());
     PostgresStore::init(&url).await.unwrap();
     let fence = PostgresFence::connect(&url, Leases::Elsewhere).await.unwrap();
-    let trigger = format!(
-        "CREATE FUNCTION {schema}.strange() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$;
-         CREATE TRIGGER strange BEFORE INSERT OR UPDATE ON {schema}.fences
-             FOR EACH ROW EXECUTE FUNCTION {schema}.strange()"
-    );
-    server.execute(&trigger).await.unwrap();
+    let statements = statements.replace("{schema}", schema);
+    server.execute(&statements).await.unwrap();
     fence
+}
+
+/// As where a later set-up decides otherwise: the error says what a person must do.
+#[tokio::test]
+async fn claim_that_the_server_decides_otherwise_does_not_wait() {
+    let site = Site::new();
+    let leader = site.election("leader");
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let raises_none = "CREATE OR REPLACE FUNCTION {schema}.claim(asked_resource text, asked_lease text, asked_token bigint) \
+                       RETURNS TABLE (found_lease text, found_token bigint, granted_token bigint, clock_ms bigint, raised boolean) \
+                       LANGUAGE sql AS 'SELECT NULL::text, NULL::bigint, NULL::bigint, \
+                       (extract(epoch FROM clock_timestamp()) * 1000)::bigint, false'";
+    let fence = changed("claim_otherwise", raises_none).await;
+    let refused = soon("the refusal", leadership.claim(&fence, &ledger())).await;
+    let Err(FenceError::Store(error)) = refused else {
+        panic!("it was not raised: {refused:?}");
+    };
+    assert_eq!(error.fault, Fault::Unsupported, "{error}");
+    assert!(error.message.contains("tenure store init"), "{error}");
 }
 
 /// It would lead, and keep the work from everybody.
@@ -340,7 +355,11 @@ async fn claim_that_fails_by_what_the_fence_has_no_word_for_waits_for_a_while_on
     let site = Site::new();
     let leader = site.election("leader");
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
-    let fence = with_a_trigger("claim_fails", "RAISE EXCEPTION 'not on Sundays';").await;
+    let fails = "CREATE FUNCTION {schema}.fails() RETURNS trigger LANGUAGE plpgsql \
+                 AS $$ BEGIN RAISE EXCEPTION 'not on Sundays'; END $$; \
+                 CREATE TRIGGER fails BEFORE INSERT OR UPDATE ON {schema}.fences \
+                 FOR EACH ROW EXECUTE FUNCTION {schema}.fails()";
+    let fence = changed("claim_fails", fails).await;
     let ledger = &ledger();
     let claiming = leadership.claim(&fence, ledger);
     let Ok(refused) = tokio::time::timeout(UNEXPLAINED_TIME_MAX * 3, claiming).await else {

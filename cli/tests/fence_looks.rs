@@ -42,13 +42,15 @@ fn leader_that_has_looked(sandbox: &Sandbox, fence: &str) -> Process {
 fn a_job_is_the_last_to_close_its_file_under_a_leader_that_looks_at_its_marks() {
     let sandbox = Sandbox::new("looks-file");
     let url = users_file(&sandbox);
-    let _leader = leader_that_has_looked(&sandbox, &url);
     let path = sandbox.path("ledger.db");
+    let data = Connection::open(&path).unwrap();
+    data.execute_batch("PRAGMA journal_mode = WAL").unwrap();
+    data.close().unwrap();
+    let _leader = leader_that_has_looked(&sandbox, &url);
     eventually(SOON, "the job closes its file as the last", || {
         let data = Connection::open(&path).unwrap();
         data.busy_timeout(SOON).unwrap();
-        data.execute_batch("PRAGMA journal_mode = WAL; INSERT INTO x VALUES (1)")
-            .unwrap();
+        data.execute_batch("INSERT INTO x VALUES (1)").unwrap();
         data.close().unwrap();
         !Path::new(&format!("{path}-wal")).exists()
     });

@@ -465,7 +465,8 @@ fn whoever_waited_in_vain_for_a_store_that_died_meanwhile_is_not_told_of_a_holde
             }
             let code = exit_code(&waiting);
             assert_eq!(code, 69, "{order:?} {is_killed}: {:?}", waiting.lines());
-            let last = &waiting.lines().last().unwrap().text;
+            let lines = waiting.lines();
+            let last = &lines.last().unwrap().text;
             assert!(
                 !last.contains("held by") && last.contains("gave up after"),
                 "{last}"

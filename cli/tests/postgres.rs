@@ -289,7 +289,7 @@ fn another_store_is_told_to_waiters_after_the_outage_before_it_and_is_tried_on()
     waiting.wait_for_line("waiting; held by", SOON).unwrap();
     let quiet = start(&["--quiet", "--metrics", &pages]);
     eventually(SOON, "a standby", || {
-        metric(&pages, "leader_status{lease=\"job\"}") == Some(0.0)
+        metric(&pages, "lease_terms{lease=\"job\"}") == Some(1.0)
     });
     let failures = |reason: &str| {
         let line = format!("lease_acquisition_failures{{lease=\"job\",reason=\"{reason}\"}}");

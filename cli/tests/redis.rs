@@ -435,7 +435,7 @@ fn a_login_that_is_refused_later_is_told_also_to_who_hears_errors_alone_and_is_t
     let options = ["run", "--quiet", "--ttl", "5s", "--metrics", &address];
     let waiting = sandbox.start(&[&options[..], &["job", "--", "true"]].concat());
     eventually(SOON, "a standby", || {
-        metric(&address, "leader_status{lease=\"job\"}") == Some(0.0)
+        metric(&address, "lease_terms{lease=\"job\"}") == Some(1.0)
     });
     ask("ACL SETUSER app resetpass >another");
     ask("CLIENT KILL USER app");
@@ -453,7 +453,14 @@ fn whoever_waited_in_vain_for_a_store_that_died_meanwhile_is_not_told_of_a_holde
         for is_killed in [true, false] {
             let mut server = durable();
             let sandbox = Sandbox::at("redis-died", &server.url());
-            let hold = ["lock", "--ttl", "60s", "a", "-c", "echo >held; exec sleep 300"];
+            let hold = [
+                "lock",
+                "--ttl",
+                "60s",
+                "a",
+                "-c",
+                "echo held >held; exec sleep 300",
+            ];
             let _holder = sandbox.start(&hold);
             sandbox.line("held");
             let wait = ["-w", "5s", "-E", "0", "--ttl", "20s", "a", "--", "echo", "ran"];
@@ -481,7 +488,14 @@ fn whoever_waits_in_a_queue_that_cannot_be_read_is_told_so_once() {
     const UNREAD: &str = "queue \"a/candidates/\": no answer";
     let server = durable();
     let sandbox = Sandbox::at("redis-unread", &server.url());
-    let _holder = sandbox.start(&["lock", "--ttl", "60s", "a", "-c", "echo >held; exec sleep 300"]);
+    let _holder = sandbox.start(&[
+        "lock",
+        "--ttl",
+        "60s",
+        "a",
+        "-c",
+        "echo held >held; exec sleep 300",
+    ]);
     sandbox.line("held");
     let stand = |candidate: &str, ttl: &str| {
         let options = ["--fair", "--candidate", candidate, "--ttl", ttl];

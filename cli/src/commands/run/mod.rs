@@ -23,7 +23,7 @@ use chronicle::Chronicle;
 use clap::ArgMatches;
 use cooldown::{Cooldown, Next};
 use opening::Opened;
-use seeing::Seeing;
+use seeing::{Seeing, Told};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -136,63 +136,91 @@ impl Queue {
 
 /// Runs the command while this process leads; answers how to end.
 pub(super) async fn undertake(
-    arguments: RunArguments,
-    wishes: Wishes,
+    mut arguments: RunArguments,
+    mut wishes: Wishes,
     store: Option<&str>,
     voice: Voice,
 ) -> Result<End, Failure> {
-    let Wishes {
-        kind,
-        name,
-        candidate,
-        again,
-        patience,
-        queue,
-    } = wishes;
+    let name = wishes.name.clone();
     let of_lease = |failure: Failure| failure.of_lease(name.as_str());
     let timing = arguments
         .timing
         .timing()
         .map_err(|error| of_lease(error.into()))?;
-    let seeing = Seeing::open(arguments.metrics).map_err(of_lease)?;
+    let seeing = Seeing::open(std::mem::take(&mut arguments.metrics)).map_err(of_lease)?;
     // Before anybody campaigns: a command that cannot run must not cost the others their turn.
     let mut job = Job::new(&arguments.command, name.as_str())?;
     look_after(&mut job, &arguments.care).map_err(of_lease)?;
     let place = Place::find(store)?;
-    let mut signals = take_charge(voice).map_err(of_lease)?;
+    let signals = take_charge(voice).map_err(of_lease)?;
     manager::tell_life();
     let board = Arc::new(Board::new(name.clone()));
+    let candidate = wishes.candidate.take();
     let candidate = candidate.map_or_else(|| Ok(default_candidate_id()), CandidateId::new);
     let candidate = candidate.map_err(|error| of_lease(BuildError::Name(error).into()))?;
     let mut told = seeing
         .serve(&board)
         .and_then(|seeing| seeing.record(&candidate))
         .map_err(of_lease)?;
+    let mut candidacy = wishes.kind.candidacy(&name);
+    let pursuit = Pursuit {
+        arguments,
+        wishes,
+        candidate,
+        timing,
+        place,
+        job,
+        board,
+        voice,
+    };
+    let ended = pursue(pursuit, &mut told, &mut candidacy, signals).await;
+    // Also what has failed is told to the end: that nobody here wants the lease any more.
+    drop(candidacy);
+    told.close().await;
+    ended
+}
+
+/// What is to be done, and all that is there for it before the store is.
+struct Pursuit {
+    arguments: RunArguments,
+    wishes: Wishes,
+    candidate: CandidateId,
+    timing: Timing,
+    place: Place,
+    job: Job,
+    board: Arc<Board>,
+    voice: Voice,
+}
+
+/// Opens the store, campaigns and runs the command.
+async fn pursue(
+    pursuit: Pursuit,
+    told: &mut Told,
+    candidacy: &mut Candidacy,
+    mut signals: Signals,
+) -> Result<End, Failure> {
+    let Pursuit {
+        arguments,
+        wishes,
+        candidate,
+        timing,
+        place,
+        mut job,
+        board,
+        voice,
+    } = pursuit;
+    let (name, kind, patience) = (wishes.name, wishes.kind, wishes.patience);
+    let of_lease = |failure: Failure| failure.of_lease(name.as_str());
     let asked = opening::Asked {
         place: &place,
         name: &name,
         patience,
         timing: &timing,
     };
-    let mut candidacy = kind.candidacy(&name);
-    let opened = match signals
-        .unless_ended(opening::open(asked, &mut candidacy, voice))
-        .await
-    {
-        Ok(opened) => opened.map_err(of_lease),
-        Err(signal) => {
-            drop(candidacy);
-            told.close().await;
-            return Ok(signals.ending(of_signal(signal.as_raw())));
-        }
-    };
-    let Opened { store, waiting } = match opened {
-        Ok(opened) => opened,
-        Err(failure) => {
-            drop(candidacy);
-            told.close().await;
-            return Err(failure);
-        }
+    let opened = opening::open(asked, candidacy, voice);
+    let Opened { store, waiting } = match signals.unless_ended(opened).await {
+        Ok(opened) => opened.map_err(of_lease)?,
+        Err(signal) => return Ok(signals.ending(of_signal(signal.as_raw()))),
     };
     // Never closed: the last one to close an SQLite file moves its log into it, which costs two flushes of
     // the disk after the job has ended, for nothing. The log is as safe, and the next to open it goes on with
@@ -200,7 +228,7 @@ pub(super) async fn undertake(
     std::mem::forget(store.clone());
     let (board_store, turn_store) = (store.clone(), store.clone());
     let history_store = (!arguments.no_history).then(|| store.clone());
-    let queue_store = queue.priority().map(|priority| (store.clone(), priority));
+    let queue_store = wishes.queue.priority().map(|priority| (store.clone(), priority));
     let yields = queue_store.clone().filter(|_| arguments.preempt);
     let looks = queue_store.clone();
     let observed = Some(store.clone()).filter(|store| signs::are_needed(store, patience));
@@ -245,7 +273,7 @@ pub(super) async fn undertake(
         conflict_code: arguments.conflict_exit_code,
     };
     manager::ready();
-    let outcome = match take_turns(&mut turn, again, cooldown).await {
+    let outcome = match take_turns(&mut turn, wishes.again, cooldown).await {
         Outcome::Ends(outcome) => outcome,
         // It would be renewed for as long as this process lives, and released when it is dropped.
         Outcome::Keeps(failure) => {
@@ -258,8 +286,6 @@ pub(super) async fn undertake(
     let (hooks, mut signals) = (turn.hooks, turn.signals);
     leave(election, queue, &timing, &mut signals).await;
     hooks.ended().await;
-    drop(candidacy);
-    told.close().await;
     outcome.map(|code| signals.ending(code))
 }
 

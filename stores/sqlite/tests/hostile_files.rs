@@ -135,7 +135,6 @@ async fn times_that_contradict_each_other_are_not_believed() {
         "wish = 'vacation'",
         "boot_id = ''",
         "terms = 0",
-        "note = printf('%2000c', 'x')",
     ] {
         let scratch = Scratch::new();
         let store = scratch.open();

@@ -226,15 +226,8 @@ async fn pursue(
     // the disk after the job has ended, for nothing. The log is as safe, and the next to open it goes on with
     // it.
     std::mem::forget(store.clone());
-    let (board_store, turn_store) = (store.clone(), store.clone());
-    let history_store = (!arguments.no_history).then(|| store.clone());
-    let queue_store = wishes.queue.priority().map(|priority| (store.clone(), priority));
-    let yields = queue_store.clone().filter(|_| arguments.preempt);
-    let looks = queue_store.clone();
-    let observed = Some(store.clone()).filter(|store| signs::are_needed(store, patience));
-    // One attempt has no place in the queue: it would hold up who came after.
-    let queue_store = queue_store.filter(|_| patience != Patience::OneAttempt);
-    let builder = Election::builder(&name, store)
+    let priority = wishes.queue.priority();
+    let builder = Election::builder(&name, store.clone())
         .timing(timing)
         .note(arguments.note);
     let election = kind.build(builder, arguments.trace.as_deref(), &candidate);
@@ -245,24 +238,26 @@ async fn pursue(
         Credentials::Withheld
     };
     introduce(&mut job, &election, &place, credentials);
-    board.opened(election.candidate().clone(), board_store);
+    board.opened(election.candidate().clone(), store.clone());
     told.begin(kind, &board, &election, place, voice)
         .map_err(of_lease)?;
-    let queue = queue_store.map(|(store, priority)| in_queue(store, &election, priority).map_err(of_lease));
+    // One attempt has no place in the queue: it would hold up who came after.
+    let in_queue_by = priority.filter(|_| patience != Patience::OneAttempt);
+    let queue = in_queue_by.map(|priority| in_queue(store.clone(), &election, priority).map_err(of_lease));
     let queue = queue.transpose()?;
-    let chronicle = history_store.map(|store| Chronicle::new(store, &election));
+    let chronicle = (!arguments.no_history).then(|| Chronicle::new(store.clone(), &election));
     let cooldown = Cooldown::new(&arguments.care);
     let mut turn = Turn {
         election: &election,
         before: Some(waiting),
         queue: queue.as_ref(),
-        store: turn_store,
-        looks,
-        observed,
+        looks_for_life: signs::are_needed(&store, patience),
+        store,
+        priority,
         hooks: Hooks::new(arguments.care.hooks(), voice),
         chronicle,
         spans: told.spans(),
-        yields,
+        yields: arguments.preempt,
         events: election.events(),
         board: &board,
         job: &job,

@@ -77,20 +77,20 @@ pub(super) struct Turn<'a> {
     pub(super) before: Option<Waiting>,
     /// Where this process waits for its turn, if there is an order.
     pub(super) queue: Option<&'a LockManager>,
-    /// Where it looks what is so, when it has waited in vain.
+    /// Where it looks who is before it, and what is so when it has waited in vain.
     pub(super) store: SharedStore,
-    /// Where it looks who waits before it, and by which priority, if there is an order.
-    pub(super) looks: Option<(SharedStore, Priority)>,
-    /// Where it looks first whether those before it live, if the store does not tell one attempt.
-    pub(super) observed: Option<SharedStore>,
+    /// By which it waits, if there is an order.
+    pub(super) priority: Option<Priority>,
+    /// Whether it looks first whether those before it live, as the store does not tell one attempt.
+    pub(super) looks_for_life: bool,
     /// Who hears of its terms.
     pub(super) hooks: Hooks,
     /// Where its terms are noted, if they are.
     pub(super) chronicle: Option<Chronicle>,
     /// What makes a span of each, if anybody is told of them.
     pub(super) spans: Option<Spans>,
-    /// To whom a term is left before anybody asks: to whoever has more than this priority.
-    pub(super) yields: Option<(SharedStore, Priority)>,
+    /// Whether a term is left to whoever has a higher priority, before anybody asks.
+    pub(super) yields: bool,
     pub(super) events: broadcast::Receiver<Event>,
     pub(super) board: &'a Board,
     pub(super) job: &'a Job,
@@ -133,8 +133,8 @@ impl Turn<'_> {
             .as_ref()
             .map(|chronicle| chronicle.begin(election, token));
         let yields = async {
-            if let Some((store, priority)) = &self.yields {
-                order::yield_to_higher(store, election, token, *priority).await;
+            if let Some(priority) = self.priority.filter(|_| self.yields) {
+                order::yield_to_higher(&self.store, election, token, priority).await;
             }
             std::future::pending::<()>().await;
         };

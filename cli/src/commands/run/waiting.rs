@@ -38,11 +38,11 @@ impl Turn<'_> {
             Waiting { since, story }
         });
         let (began, mut story) = (before.since, before.story);
-        let (election, queue, looks) = (self.election, self.queue, self.looks.clone());
-        let observed = self.observed.clone();
-        let mut campaign = pin!(campaign(election, queue, looks.as_ref(), observed.as_ref()));
+        let (election, queue, priority) = (self.election, self.queue, self.priority);
         let store = self.store.clone();
-        let mut look = pin!(what_stands_before(election, &store, looks.as_ref()));
+        let observed = self.looks_for_life.then_some(&store);
+        let mut campaign = pin!(campaign(election, queue, &store, priority.is_some(), observed));
+        let mut look = pin!(what_stands_before(election, &store, priority));
         let timing = election.timing();
         let mut deadline = match self.patience {
             Patience::Limited(wait) => began.checked_add(wait),
@@ -161,7 +161,8 @@ fn is_of_term_above(lease: &Lease) -> bool {
 async fn campaign(
     election: &Election,
     queue: Option<&LockManager>,
-    looks: Option<&(SharedStore, Priority)>,
+    store: &SharedStore,
+    is_ordered: bool,
     observed: Option<&SharedStore>,
 ) -> Result<Option<Leadership>, Failure> {
     let name = election.name();
@@ -170,20 +171,19 @@ async fn campaign(
     {
         return Ok(None);
     }
-    let won = match (queue, looks) {
-        (Some(queue), looks) => {
-            // Whoever stands in a queue behind another is told by nobody who leads.
-            if let Some((store, _)) = looks
-                && let Ok(Some(lease)) = store.get(name).await
-                && is_of_term_above(&lease)
-            {
-                return Err(for_itself(&lease));
-            }
-            return order::campaign(queue, election).await.map(Some);
+    if let Some(queue) = queue {
+        // Whoever stands in a queue behind another is told by nobody who leads.
+        if let Ok(Some(lease)) = store.get(name).await
+            && is_of_term_above(&lease)
+        {
+            return Err(for_itself(&lease));
         }
-        (None, Some((store, _))) if order::others_wait(store, name, observed).await? => return Ok(None),
-        (None, _) => election.campaign().await,
-    };
+        return order::campaign(queue, election).await.map(Some);
+    }
+    if is_ordered && order::others_wait(store, name, observed).await? {
+        return Ok(None);
+    }
+    let won = election.campaign().await;
     won.map(Some)
         .map_err(|error| Failure::from(error).of_lease(name.as_str()))
 }
@@ -192,11 +192,11 @@ async fn campaign(
 async fn what_stands_before(
     election: &Election,
     store: &SharedStore,
-    looks: Option<&(SharedStore, Priority)>,
+    priority: Option<Priority>,
 ) -> Option<Obstacle> {
     // Nothing else tells of whom it waits for in a queue.
-    if let Some((store, priority)) = looks {
-        match order::is_behind(store, election, *priority).await {
+    if let Some(priority) = priority {
+        match order::is_behind(store, election, priority).await {
             Ok(true) => return Some(Obstacle::Queue),
             Ok(false) => {}
             Err(error) => return Some(Obstacle::Store(error)),

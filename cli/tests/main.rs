@@ -78,5 +78,6 @@ mod unit;
 mod unkillable;
 mod unread;
 mod usage;
+mod waits_in_vain;
 mod warden;
 mod watch;
